@@ -58,6 +58,7 @@ Array &Array::operator=(Array &&other) noexcept {
   buffer_ = other.buffer_;
   holdsBuffer_ = std::exchange(other.holdsBuffer_, false);
   capsule_ = std::move(other.capsule_);
+  ofTorch_ = other.ofTorch_;
   return *this;
 }
 
@@ -123,7 +124,8 @@ bool Array::borrowDlpack(PyObject *object) {
                   "the tensor is on " + where + ": move it to the CPU first, by .cpu() or alike");
   }
   // PyTorch lends a view whose sign is to be changed (of x.conj().imag) as it lies in memory.
-  if (PyObject_HasAttrString(reinterpret_cast<PyObject *>(Py_TYPE(object)), "resolve_neg")) {
+  ofTorch_ = PyObject_HasAttrString(reinterpret_cast<PyObject *>(Py_TYPE(object)), "resolve_neg");
+  if (ofTorch_) {
     nb::object negative = nb::steal(PyObject_CallMethod(object, "is_neg", nullptr));
     if (!negative.is_valid())
       throw nb::python_error();
@@ -200,6 +202,7 @@ Array Array::part(int64_t index) const {
   Array one;
   one.data = data + index * strides[0];
   one.dtype = dtype;
+  one.ofTorch_ = ofTorch_;
   one.shape.assign(shape.begin() + 1, shape.end());
   one.strides.assign(strides.begin() + 1, strides.end());
   return one;

@@ -51,6 +51,7 @@ public:
   /// The type of its elements, as NumPy calls it.
   std::string elementName() const { return nameOf(dtype); }
   static std::string nameOf(DLDataType dtype);
+  bool isOfTorch() const { return ofTorch_; }
 
 private:
   bool borrowBuffer(PyObject *object);
@@ -58,7 +59,7 @@ private:
   void release();
 
   Py_buffer buffer_{};
-  bool holdsBuffer_ = false;
+  bool holdsBuffer_ = false, ofTorch_ = false;
   nb::object capsule_;
 };
 

@@ -2,6 +2,7 @@
 
 #include <structmember.h>
 
+#include <algorithm>
 #include <cstring>
 
 namespace sheaf::python {
@@ -94,6 +95,7 @@ std::string nameOf(PyObject *type) {
 Classes::Classes(const api::LoadedModel &model) {
   const rt::TypeTable &types = model.types();
   constructors_.resize(types.data.size());
+  optionals_.resize(types.data.size());
   tables_.resize(types.data.size());
   for (Table &table : tables_) {
     table.types.resize(8);
@@ -132,6 +134,21 @@ void Classes::bind(const std::string &constructor, nb::object type, bool strict)
     std::fill(table.types.begin(), table.types.end(), nullptr);
     std::fill(table.readings.begin(), table.readings.end(), nullptr);
     table.used = 0;
+  }
+}
+
+void Classes::bindOptional(const std::string &constructor) {
+  for (size_t data = 0; data < constructors_.size(); ++data) {
+    const std::vector<Constructor> &all = constructors_[data];
+    auto some = std::find_if(all.begin(), all.end(),
+                             [&](const Constructor &ctor) { return ctor.name == constructor; });
+    if (some == all.end())
+      continue;
+    const Constructor &none = all[some == all.begin() ? all.size() - 1 : 0];
+    if (all.size() != 2 || some->members.size() != 1 || !none.members.empty())
+      throw Refusal(PyExc_ValueError,
+                    "'" + constructor + "' has not one field, beside a constructor without any");
+    optionals_[data] = {&none - all.data(), &*some - all.data(), some->members[0]};
   }
 }
 

@@ -12,6 +12,7 @@
 #include "runtime/api/handles.h"
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -57,6 +58,13 @@ struct Constructor {
   int64_t slots = 1;
 };
 
+/// Data of which an object is a value by itself: None that of one constructor, any other the only
+/// field of the other.
+struct OptionalData {
+  rt::Slot none, some; ///< the constructors' numbers
+  Member value;
+};
+
 class Classes {
 public:
   explicit Classes(const api::LoadedModel &model);
@@ -64,6 +72,14 @@ public:
   /// Says which class a constructor is, of every type of data that has one of this name. `strict`:
   /// objects must be of this class, not of another of its name.
   void bind(const std::string &constructor, nb::object type, bool strict);
+
+  /// Says that the field of this constructor stands for its value, and None for the other one, in
+  /// every type of data that has it.
+  void bindOptional(const std::string &constructor);
+  /// Null when objects of a class are its values.
+  const OptionalData *optional(uint32_t data) const {
+    return optionals_[data] ? &*optionals_[data] : nullptr;
+  }
 
   /// How objects of a class are read where this data belongs; null when that has not been found
   /// out.
@@ -94,6 +110,7 @@ private:
   void insert(Table &table, PyTypeObject *type, const Reading *reading);
 
   std::vector<std::vector<Constructor>> constructors_; ///< by data
+  std::vector<std::optional<OptionalData>> optionals_; ///< by data
   std::vector<Table> tables_;                          ///< by data
   std::vector<std::unique_ptr<Reading>> readings_;
 };

@@ -91,6 +91,16 @@ private:
 
   /// The object of a value without parts, or of one that was made before; else none, and a frame.
   nb::object begin(uint32_t number, const Slot *slots) {
+    while (model_.type(number).kind == TypeKind::Data) {
+      const OptionalData *data = model_.classes().optional(model_.type(number).data);
+      if (!data)
+        break;
+      const auto *inner = std::bit_cast<const Slot *>(*slots);
+      if (inner[0] == data->none)
+        return nb::none();
+      number = data->value.type;
+      slots = inner + 1;
+    }
     const rt::TypeDesc &type = model_.type(number);
     switch (type.kind) {
     case TypeKind::Float:

@@ -106,6 +106,30 @@ void Encoder::secure() {
   }
 }
 
+Slot *Encoder::optional(const OptionalData &data, bool isNone, Slot *to) {
+  Slot *slots = heap_.allocate(isNone ? 1 : 1 + data.value.slots);
+  slots[0] = isNone ? data.none : data.some;
+  *to = std::bit_cast<Slot>(slots);
+  return slots + 1;
+}
+
+void Encoder::enterOptional(const OptionalData &data, PyObject *part, bool held, Slot *to) {
+  to = optional(data, part == Py_None, to);
+  if (part == Py_None) {
+    if (held)
+      Py_DECREF(part);
+    return;
+  }
+  if (data.value.kind == TypeKind::Data)
+    if (const Reading *reading = model_.classes().known(data.value.data, Py_TYPE(part)))
+      return enterData(part, held, *reading, to);
+  if (!held) {
+    secure();
+    Py_INCREF(part);
+  }
+  enter(nb::steal(part), data.value.type, to);
+}
+
 void Encoder::walk() {
   const Classes &classes = model_.classes();
   while (!frames_.empty()) {
@@ -150,6 +174,10 @@ void Encoder::walk() {
         enterData(part, held, *reading, to);
         continue;
       }
+      if (const OptionalData *data = classes.optional(member->data)) {
+        enterOptional(*data, part, held, to);
+        continue;
+      }
     } else if (member->kind == TypeKind::Token || member->kind == TypeKind::Int) {
       int64_t number;
       if (isSmallInt(part, number)) [[likely]] {
@@ -174,6 +202,12 @@ void Encoder::enter(nb::object held, uint32_t type, Slot *to) {
   PyObject *object = held.ptr();
   switch (TypeKind kind = model_.type(type).kind) {
   case TypeKind::Data: {
+    if (const OptionalData *data = model_.classes().optional(model_.type(type).data)) {
+      to = optional(*data, object == Py_None, to);
+      if (object != Py_None)
+        enter(std::move(held), data->value.type, to);
+      return;
+    }
     const Reading &reading = readingOf(object, type);
     return enterData(held.release().ptr(), true, reading, to);
   }
@@ -283,15 +317,17 @@ Slot *Encoder::listOf(uint32_t number, Py_ssize_t size, Slot *to) {
 }
 
 void Encoder::enterList(PyObject *given, uint32_t number, Slot *to) {
+  const Member *element = partsOf(number);
+  bool mayBeNone = element->kind == TypeKind::Data && model_.classes().optional(element->data);
   if (!PyList_Check(given) && !PyTuple_Check(given) && PyObject_CheckBuffer(given) &&
-      !PyBytes_Check(given))
+      !PyBytes_Check(given) && !mayBeNone)
     return enterArray(given, number, to);
   nb::object list = elementsOf(given, "a list ('" + model_.loaded().text(number) + "')");
   Py_ssize_t size = PySequence_Fast_GET_SIZE(list.ptr());
   Slot *elements = listOf(number, size, to);
   if (frames_.size() >= kDeepest)
     throw Refusal(PyExc_ValueError, "deeper than " + std::to_string(kDeepest) + " objects");
-  frames_.push_back({list.release().ptr(), nullptr, partsOf(number), nullptr, elements, 0, size,
+  frames_.push_back({list.release().ptr(), nullptr, element, nullptr, elements, 0, size,
                      Frame::List, true, false});
 }
 

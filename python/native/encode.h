@@ -71,6 +71,9 @@ private:
   /// They take a reference to the object, if it is `held`.
   void enter(nb::object held, uint32_t type, rt::Slot *to);
   void enterData(PyObject *object, bool held, const Reading &reading, rt::Slot *to);
+  void enterOptional(const OptionalData &data, PyObject *object, bool held, rt::Slot *to);
+  /// Writes what is around a value that may be None. Gives the place of the value.
+  rt::Slot *optional(const OptionalData &data, bool isNone, rt::Slot *to);
   const Reading &readingOf(PyObject *object, uint32_t type);
   void enterTuple(PyObject *object, uint32_t type, rt::Slot *to);
   void enterList(PyObject *object, uint32_t type, rt::Slot *to);

@@ -182,6 +182,14 @@ void bindModel(nb::module_ &module) {
                raise(refusal.type, refusal.what());
              }
            })
+      .def("bind_optional",
+           [](Model &model, const std::string &constructor) {
+             try {
+               model.classes().bindOptional(constructor);
+             } catch (const Refusal &refusal) {
+               raise(refusal.type, refusal.what());
+             }
+           })
       .def("token",
            [](const Model &model, const std::string &vocabulary, const std::string &word) {
              return sheaf_vocabulary_token(model.handle(), vocabulary.c_str(), word.c_str());

@@ -94,8 +94,7 @@ void storeInt(Model &model, uint32_t number, int64_t value, uint8_t *to) {
 /// Infinity belongs where it was given.
 void requireFits(double given, bool isInfinite, const char *dtype) {
   if (isInfinite && !std::isinf(given))
-    throw Refusal(PyExc_OverflowError,
-                  "a number that is too large for '" + std::string(dtype) + "'");
+    throw Refusal(PyExc_OverflowError, "a number that is too large for " + std::string(dtype));
 }
 
 /// A number of Python as an element.
@@ -217,11 +216,12 @@ void putTensor(Model &model, uint32_t number, const Array &array, io::SlotHeap &
   bool same = array.dtype.code == wanted.code && array.dtype.bits == wanted.bits;
   bool ints = type.dtype == DType::I32 || type.dtype == DType::I64;
   if (!same && !(ints && isInts(array.dtype))) {
-    bool known = wanted.code != kDLBfloat;
-    throw Refusal(PyExc_TypeError,
-                  "an array of " + array.elementName() + " where '" + model.loaded().text(number) +
-                      "' belongs" +
-                      (known ? ": a.astype(\"" + Array::nameOf(wanted) + "\")" : std::string()));
+    std::string name = Array::nameOf(wanted);
+    std::string help = array.isOfTorch()          ? ": t.to(torch." + name + ")"
+                       : wanted.code != kDLBfloat ? ": a.astype(\"" + name + "\")"
+                                                  : "";
+    throw Refusal(PyExc_TypeError, "an array of " + array.elementName() + " where '" +
+                                       model.loaded().text(number) + "' belongs" + help);
   }
   checkShape(model, number, array.shape);
   auto elements = static_cast<size_t>(array.elements());

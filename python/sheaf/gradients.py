@@ -196,10 +196,9 @@ class _Entry:
     def results(self, held):
         __tracebackhide__ = True
         try:
-            found = held.results(False)
+            return held.results(False)
         except InstanceErrors as failed:
             raise failed.derive([self.error(e) for e in failed.exceptions]) from None
-        return boundary.results(self.compiled._program, self.name, found) if self.compiled else found
 
     def error(self, error):
         if not self.compiled or not isinstance(error, InstanceError):
@@ -215,16 +214,12 @@ class _Entry:
                 grads[name] = Rows(*one) if type(one) is tuple else one
         if not inputs:
             return grads,
-        kinds = self.compiled._program.signatures[self.name] if self.compiled else None
         found = []
         for number, (_, kind) in enumerate(model._about["arguments"]):
             if not _has_floats(model._about, kind):
                 found.append(None)
                 continue
-            one = back.argument(model._native, number)
-            if kinds and boundary._has_option(kinds[number].kind):
-                one = [boundary._convert(value, kinds[number].kind, {}, False) for value in one]
-            found.append(one)
+            found.append(back.argument(model._native, number))
         return grads, tuple(found)
 
     def weights(self, model):
@@ -237,9 +232,6 @@ class _Entry:
     def cotangents(self, model, given, count):
         """As the native code takes them: (instances, path, array)."""
         about, out = model._about, []
-        if self.compiled and boundary._has_option(self.compiled._program.results[self.name]):
-            kind = self.compiled._program.results[self.name]
-            given = [None if one is None else boundary._convert(one, kind, {}, True) for one in given]
         _column(about, about["result"], given, count, (), out)
         return out
 
@@ -311,6 +303,8 @@ def _single(about, number, value, instance, path, out):
             parts = [(kind["children"][0], one) for one in value]
         elif kind["kind"] == "tuple":
             parts = list(zip(kind["children"], value, strict=True))
+        elif kind["kind"] == "data" and kind["data"] in about["optional"]:
+            parts = [(about["optional"][kind["data"]], value)]
         elif kind["kind"] == "data":
             constructors = dict(about["data"][kind["data"]][1])
             fields = constructors.get(type(value).__name__)

@@ -272,12 +272,9 @@ class Compiled(AsyncCalls):
             raise TypeError(f"'{entry}' takes its lists by their places, as in {entry}({names}), and "
                             f"'{next(iter(named))}' is given by its name")
         try:
-            if ready.plain and (len(columns) == ready.count or len(columns) == 1 and boundary.is_encoded(
-                    columns[0])):
-                result = ready.model(*columns, errors=errors)
-            else:
+            if len(columns) != ready.count:
                 columns = boundary.arguments(self._program, entry, columns)
-                result = boundary.results(self._program, entry, ready.model(*columns, errors=errors))
+            result = ready.model(*columns, errors=errors)
         except (TypeError, ValueError, OverflowError):
             with boundary.names(self._program, entry, ready.model):
                 raise
@@ -317,12 +314,11 @@ class _Ready:
     """A model that can be run as long as nothing that it was made of has changed. Asking must cost
     little: it is done at each call."""
 
-    __slots__ = ("model", "plain", "count", "_compiled", "_version", "_guards", "_params")
+    __slots__ = ("model", "count", "_compiled", "_version", "_guards", "_params")
 
     def __init__(self, compiled, entry, model):
         program = compiled._program
-        self.model, self.plain = model, boundary.is_plain(program, entry)
-        self._compiled, self._version = compiled, compiled._version
+        self.model, self._compiled, self._version = model, compiled, compiled._version
         self.count = len(program.signatures[entry])
         self._params = [(param, compiled._seen[name]) for name, param in program.weights.items()]
         self._guards = []

@@ -8,6 +8,7 @@ import operator
 import os
 import tempfile
 import threading
+import typing
 import weakref
 from collections.abc import Iterable, Mapping
 
@@ -59,12 +60,20 @@ class Model(AsyncCalls):
         self._again = path, dict(classes or {}), session
         self._about = native.describe()
         self.warnings = tuple(warnings)
+        self._about["optional"] = {}  # {number of data of which None is a value: type of its others}
         made = make_classes(self._about, f"sheaf.{self.name}")
         for constructor, cls in made.items():
             native.bind(constructor, cls, False)
         for constructor, cls in (classes or {}).items():
-            native.bind(constructor, cls, True)
-            made[constructor] = cls
+            if cls is typing.Optional:
+                native.bind_optional(constructor)
+                for data, (_, constructors) in enumerate(self._about["data"]):
+                    for name, fields in constructors:
+                        if name == constructor:
+                            self._about["optional"][data] = fields[0][1]
+            else:
+                native.bind(constructor, cls, True)
+                made[constructor] = cls
         self.types = namespace(self._about, made)
         self._session = _native.Session(native, **session)
         self._training_lock, self._changes = threading.RLock(), 0
@@ -287,7 +296,8 @@ def load(path, *, classes=None, sha256=None, check_weights=True, **options):
     `check_weights` are for compiled models: the digest that the file must have, and whether its
     weights are compared with their checksums. `classes`: a Python class for each constructor, by
     its name; without them `model.types` has some, and objects are told by the names of their
-    classes.
+    classes. `typing.Optional` for one with a single field, beside one without any: the field's value
+    stands for it, and None for the other.
     """
     path = path_text(path)
     if _native.is_artefact(path):

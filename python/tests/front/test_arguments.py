@@ -1,4 +1,6 @@
-"""Errors about arguments and positions say what was written."""
+"""Errors about arguments and positions say what was written; values that may be None go in and out."""
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 
@@ -82,3 +84,80 @@ def test_slices_of_eager_code():
 def test_arguments_of_torch(make, says):
     with pytest.raises(TypeError, match=says):
         make()
+
+
+@dataclass(slots=True)
+class Chain:
+    value: int
+    rest: "Chain | None" = None
+
+
+@dataclass
+class Bag:
+    numbers: list[int | None]
+    pair: tuple[int, Chain | None]
+    vector: "Float32['?'] | None" = None
+
+
+class Raises(Chain):
+    def __getattribute__(self, name):
+        if name == "rest":
+            raise KeyError("boom")
+        return object.__getattribute__(self, name)
+
+
+@sf.jit
+def rest(chain: Chain | None) -> Chain | None:
+    return None if chain is None else chain.rest
+
+
+@sf.jit
+def bag(b: Bag) -> tuple[list[int | None], Chain | None]:
+    return b.numbers, b.pair[1]
+
+
+@sf.jit
+def total(b: Bag) -> Float32[""]:
+    return zeros() if b.vector is None else sum(square(b.vector))
+
+
+def endless():
+    chain = Chain(1)
+    chain.rest = chain
+    return chain
+
+
+def test_what_may_be_none():
+    assert rest([None, Chain(1), Chain(1, Chain(2, Chain(3)))]) == [None, None, Chain(2, Chain(3))]
+    assert bag([Bag([1, None], (1, None)), Bag(np.array([4, 5]), [2, Chain(6)])]) == (
+        [[1, None], [4, 5]], [None, Chain(6)])
+    data = rest.encode([Chain(1, Chain(2)), None])
+    assert rest(data + data[:1]) == [Chain(2), None, Chain(2)]
+    loss, _, (of_bags,) = sf.value_and_grad(total, inputs=True)([Bag([], (0, None), GOOD), Bag([], (0, None))])
+    assert loss == 1.5 and of_bags[0].vector.tolist() == [1, 1, 1] and of_bags[1].vector is None
+
+
+def test_a_long_chain_of_what_may_be_none():
+    chain = None
+    for i in range(1_000_000):
+        chain = Chain(i, chain)
+    assert rest([chain])[0].value == 999_998
+
+
+@pytest.mark.parametrize("call, kind, message", [
+    (lambda: rest([Chain(1), Chain(1, Chain(2, 3))]), TypeError, r"^chain\[1\]\.rest\.rest: 'Chain' belongs here"),
+    (lambda: rest([Chain(1, Chain("a"))]), TypeError, r"^chain\[0\]\.rest\.value: an int belongs here, not str"),
+    (lambda: rest([Chain(1, Raises(2))]), KeyError, "boom"),
+    (lambda: rest([endless()]), ValueError, r"^chain\[0\]\.rest.*the object is inside of itself"),
+    (lambda: rest(iter([None])), TypeError, r"^chain: a list .* belongs here"),
+    (lambda: bag([Bag((i for i in range(3)), (1, None))]), TypeError,
+     r"^b\[0\]\.numbers: a list \('list\[int \| None\]'\) belongs here, not generator: make a list of it"),
+    (lambda: bag([Bag("abc", (1, None))]), TypeError, r"^b\[0\]\.numbers: a list .* not str"),
+    (lambda: bag([Bag([2**70], (1, None))]), OverflowError, r"^b\[0\]\.numbers\[0\]: "),
+    (lambda: bag([Bag([1], (1,))]), ValueError, r"^b\[0\]\.pair: a tuple of 2"),
+])
+def test_what_may_be_none_and_is_wrong(call, kind, message):
+    with pytest.raises(kind, match=message) as raised:
+        call()
+    if kind is KeyError:
+        assert raised.value.__notes__ == ["while chain[0].rest.rest was read"]

@@ -4,7 +4,9 @@ import array
 import collections
 import dataclasses
 import gc
+import pickle
 import sys
+import typing
 from dataclasses import dataclass
 
 import numpy as np
@@ -255,6 +257,8 @@ def test_tensors_of_pytorch_that_are_not_lent():
     b = [np.zeros(3, np.float32)]
     refuses(ValueError, "t.detach()", "same", [torch.zeros(3, 2, requires_grad=True)], b)
     refuses(RuntimeError, "while a[0] was read", "same", [torch.zeros(3, 2).to_sparse()], b)
+    for given in [torch.zeros(3, 2).double()], torch.zeros(1, 3, 2).double():
+        refuses(TypeError, "t.to(torch.float32)", "same", given, b)
 
 
 def test_columns_are_lists():
@@ -416,3 +420,16 @@ def test_nothing_is_lost():
     after = [sys.getrefcount(one) for one in watched]
     assert all(count <= was for count, was in zip(after, before)), (before, after)
     assert sys.getallocatedblocks() - blocks < 200
+
+
+def test_none_and_a_value_by_itself():
+    text = ("data Option<T> = Nothing | Just(value: T)\n"
+            "fn main(x: Option<int>, y: list<Option<f32[2]>>) -> (list<Option<f32[2]>>, Option<int>) = (y, x)")
+    model = sf.compile(text, classes={"Nothing": type(None), "Just": typing.Optional})
+    rows = [[None, np.ones(2, np.float32)], []]
+    found, numbers = model([3, None], rows)
+    assert numbers == [3, None] and found[0][0] is None and found[0][1].tolist() == [1, 1] and found[1] == []
+    assert pickle.loads(pickle.dumps(model))([None], [[]]) == ([[]], [None])
+    with pytest.raises(ValueError, match="'Node' has not one field, beside a constructor without any"):
+        sf.compile("data T = Leaf | Node(a: int, b: int)\nfn main(t: T) -> int = 1",
+                      classes={"Node": typing.Optional})

@@ -22,7 +22,7 @@ class Twice(sf.Module):
 def test_numbers_too_large_for_an_element():
     fast = sf.jit(Twice())
     for large in (1e39, 2 ** 200, -1e300):
-        with pytest.raises(OverflowError, match=r"x\[0\].*too large for 'f32'"):
+        with pytest.raises(OverflowError, match=r"x\[0\].*too large for f32"):
             fast([[large, 1, 1]])
     assert np.isinf(fast([[float("inf"), 1, 1]])[0, 0])
     half = sf.compile("fn main(x: f16[1]) -> f32[1] = f32(x)")
