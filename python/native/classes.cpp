@@ -1,4 +1,5 @@
 #include "python/native/classes.h"
+#include "python/native/attributes.h"
 
 #include <structmember.h>
 
@@ -40,14 +41,16 @@ PyObject *lookUp(PyTypeObject *type, PyObject *name) {
   return nullptr;
 }
 
-/// Where objects of a class have the address of an attribute, if that is all that reading it means.
-Py_ssize_t offsetOf(PyTypeObject *type, PyObject *name) {
-  // A class with a __getattribute__ of its own decides by itself what an attribute is.
+/// Whether a class leaves it to Python what an attribute is.
+bool looksUpAsUsual(PyTypeObject *type) {
   nb::str getter("__getattribute__");
   PyObject *get = lookUp(type, getter.ptr());
-  if (!get || (get != lookUp(&PyBaseObject_Type, getter.ptr()) &&
-               get != lookUp(&PyTuple_Type, getter.ptr())))
-    return -1;
+  return get && (get == lookUp(&PyBaseObject_Type, getter.ptr()) ||
+                 get == lookUp(&PyTuple_Type, getter.ptr()));
+}
+
+/// Where objects of a class have the address of an attribute, if that is all that reading it means.
+Py_ssize_t offsetOf(PyTypeObject *type, PyObject *name) {
   PyObject *found = lookUp(type, name);
   if (!found)
     return -1;
@@ -79,6 +82,13 @@ Py_ssize_t offsetOf(PyTypeObject *type, PyObject *name) {
            index * static_cast<Py_ssize_t>(sizeof(PyObject *));
   }
   return -1;
+}
+
+/// Which of the attribute values of its objects it is, if that is what an attribute means.
+Py_ssize_t placeOf(PyTypeObject *type, PyObject *name) {
+  // What a class has under the name comes after them, unless it is a property or alike.
+  PyObject *found = lookUp(type, name);
+  return found && Py_TYPE(found)->tp_descr_set ? -1 : valuePlace(type, name);
 }
 
 std::string nameOf(PyObject *type) {
@@ -166,14 +176,19 @@ const Reading *Classes::learn(uint32_t data, PyTypeObject *type) {
       reading->constructor = static_cast<uint32_t>(number);
       reading->members = ctor.members;
       reading->slots = ctor.slots;
-      for (Member &member : reading->members)
-        if ((member.offset = offsetOf(type, member.name)) >= 0 &&
-            PyType_IsSubtype(type, &PyTuple_Type))
+      bool usual = looksUpAsUsual(type);
+      for (Member &member : reading->members) {
+        if (usual && (member.offset = offsetOf(type, member.name)) < 0)
+          member.place = placeOf(type, member.name);
+        if (member.offset >= 0 && PyType_IsSubtype(type, &PyTuple_Type))
           reading->tupleSize = std::max<Py_ssize_t>(
               reading->tupleSize,
               (member.offset - static_cast<Py_ssize_t>(offsetof(PyTupleObject, ob_item))) /
                       static_cast<Py_ssize_t>(sizeof(PyObject *)) +
                   1);
+      }
+      if (reading->members.size() > 1)
+        reading->ahead = reading->members.back().offset;
       readings_.push_back(std::move(reading));
       insert(tables_[data], type, readings_.back().get());
       return readings_.back().get();

@@ -25,8 +25,10 @@ struct Member {
   uint32_t data;  ///< of data: which
   int64_t tokens; ///< of tokens: how many there are
   int64_t slots;
-  /// Where the object has the field's address; -1: it is asked for the attribute.
+  /// Where the object has the field's address; -1: it has none there, but may have it among its
+  /// attribute values (attributes.h), or is asked for the attribute.
   Py_ssize_t offset = -1;
+  Py_ssize_t place = -1;    ///< among attribute values; -1: none
   PyObject *name = nullptr; ///< interned
 };
 
@@ -43,6 +45,7 @@ struct Reading {
   uint32_t constructor;
   Py_ssize_t tupleSize = 0; ///< not 0: it is a tuple, with so many elements at least
   int64_t slots = 0;        ///< of the value that is made: the constructor and its fields
+  Py_ssize_t ahead = -1;    ///< where the address of the last of several fields is
   std::vector<Member> members;
 };
 

@@ -1,4 +1,5 @@
 #include "python/native/encode.h"
+#include "python/native/attributes.h"
 #include "python/native/tensors.h"
 
 #include <bit>
@@ -9,6 +10,16 @@ using rt::Slot;
 using rt::TypeKind;
 
 namespace {
+
+/// A field of an object by its place, or null: the object is asked for it.
+PyObject *fieldOf(PyObject *object, const Member &member) {
+  if (member.offset >= 0)
+    return *reinterpret_cast<PyObject **>(reinterpret_cast<char *>(object) + member.offset);
+  return member.place >= 0 ? valueAt(object, member.place) : nullptr;
+}
+
+/// What Python has of an object before its address.
+constexpr ptrdiff_t kBeforeObject = 4 * sizeof(PyObject *);
 
 /// A sequence whose elements are those of a list: itself, or a copy. Throws Refusal for what is
 /// none, such as a generator, which could be read only once.
@@ -144,9 +155,7 @@ void Encoder::walk() {
         continue;
       }
       member = frame.next++;
-      part = member->offset < 0 ? nullptr
-                                : *reinterpret_cast<PyObject **>(
-                                      reinterpret_cast<char *>(frame.object) + member->offset);
+      part = fieldOf(frame.object, *member);
       frame.to += member->slots;
       if (!part) {
         secure();
@@ -280,6 +289,16 @@ void Encoder::enterData(PyObject *object, bool held, const Reading &reading, Slo
     seen_.find({object, &reading})->second.slot = *to;
   frame.end = members + reading.members.size();
   frame.to = slots + 1;
+  // What is read last is fetched while the parts before it are read.
+  if (reading.ahead >= 0) {
+    __builtin_prefetch(
+        *reinterpret_cast<char **>(reinterpret_cast<char *>(object) + reading.ahead));
+  } else if (frame.end - members > 1) {
+    if (PyObject *last = fieldOf(object, frame.end[-1])) {
+      __builtin_prefetch(last);
+      __builtin_prefetch(reinterpret_cast<char *>(last) - kBeforeObject);
+    }
+  }
 }
 
 const Member *Encoder::partsOf(uint32_t tuple) {

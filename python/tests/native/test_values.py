@@ -433,3 +433,55 @@ def test_none_and_a_value_by_itself():
     with pytest.raises(ValueError, match="'Node' has not one field, beside a constructor without any"):
         sf.compile("data T = Leaf | Node(a: int, b: int)\nfn main(t: T) -> int = 1",
                       classes={"Node": typing.Optional})
+
+
+def test_attributes_of_plain_objects():
+    """However Python has them: in an array, in a dict, in the class, by code."""
+    @dataclass
+    class Pair:
+        a: int
+        b: int = 7
+
+    class Shown(Pair):
+        @property
+        def b(self):
+            return 5
+
+        @b.setter
+        def b(self, value):
+            pass
+
+    class Lazy(Pair):
+        def __getattr__(self, name):
+            return 40 if name == "a" else object.__getattribute__(self, name)
+
+    class Swaps(Pair):
+        def __getattribute__(self, name):
+            return 1 if name == "b" else object.__getattribute__(self, name)
+
+    class Late:
+        pass
+    Late.__name__ = "Pair"
+
+    model = sf.compile("data P = Pair(a: int, b: int)\nfn main(p: P) -> int = match p { Pair(a, b) => 10 * a + b }")
+    asked, without, many, turned = Pair(1, 2), Pair(3, 4), Pair(5, 6), Pair(7, 8)
+    asked.__dict__["a"] = 2  # has a dict from now on
+    del without.b  # the class has one
+    for i in range(40):
+        setattr(many, f"other{i}", i)
+    late = Late()
+    late.b, late.a = 1, 2
+    lazy = Lazy(1, 2)
+    del lazy.a
+    turned.__class__ = Shown
+    given = [Pair(1, 2), asked, without, many, late, Shown(3, 4), lazy, Swaps(2, 2), turned, Pair(9, 9)]
+    expected = [12, 22, 37, 56, 21, 35, 402, 21, 75, 99]
+    for _ in range(3):
+        assert model(given).tolist() == expected
+    del late.a
+    with pytest.raises(AttributeError, match="'a'") as raised:
+        model([given[0], late])
+    assert raised.value.__notes__ == ["while p[1].a was read"]
+    before = [sys.getrefcount(one) for one in given]
+    model(given[:4] + given[5:])
+    assert [sys.getrefcount(one) for one in given] == before
