@@ -13,6 +13,7 @@ from .errors import InstanceError
 from .gradients import _Entry, _require_loss, not_finite, require_optimizer, weights_named
 from .model import Model
 from .optim import Adam
+from .progress import shown
 from .texts import path_text
 
 __all__ = ["Epoch", "Fit", "FitStep"]
@@ -60,7 +61,8 @@ class Fit:
 
     def __init__(self, compiled, data, *, dev=None, loss=None, metric=None, optimizer=None, batch=64, epochs=10,
                  seed=0, patience=None, schedule="constant", warmup=0, accumulate=1, parts=None, average=0.0,
-                 reduce="mean", freeze=(), directory=None, resume=False, checkpoint_every=0, keep=2):
+                 reduce="mean", freeze=(), directory=None, resume=False, checkpoint_every=0, keep=2,
+                 progress=False):
         optimizer = Adam(compiled) if optimizer is None else optimizer
         require_optimizer(optimizer, compiled)
         if reduce not in ("mean", "sum"):
@@ -81,7 +83,7 @@ class Fit:
         self._compiled = compiled
         self._entry = _Entry.of_loss(compiled, "loss" if loss is None and not isinstance(compiled, Model) else loss)
         self.epochs, self.best = [], None
-        self._done, self._searched = False, False
+        self._done, self._searched, self._progress = False, False, None
         with self._entry.lock:
             self._model = model = self._entry.model(True, False)
             _require_loss(model)
@@ -108,6 +110,8 @@ class Fit:
                 self._names.append(name)
             if resume:
                 self._entry.weights_changed(model)
+        if progress:
+            self._progress = shown(self._steps)
 
     def _dataset(self, data, what):
         if isinstance(data, (tuple, list)) and not isinstance(data, Dataset):
@@ -185,15 +189,24 @@ class Fit:
                     error = self._cause()
                 if event["step"] % (event["steps"] // self._count) == 0:
                     ended = self._epoch(self._event())
-                return FitStep(event["step"], event["steps"], event["epoch"], event["loss"], event["norm"], event["rate"],
+                step = FitStep(event["step"], event["steps"], event["epoch"], event["loss"], event["norm"], event["rate"],
                                event["instances"], event["failed"], error, event["skipped"], event["seconds"], ended,
                                event["halved"], event["parts"])
+                if self._progress:
+                    self._progress.step(step)
+                return step
             if event["kind"] == "epoch":  # of a step that was told before an interrupt
                 self._epoch(event)
             elif event["kind"] == "ended":
                 self._done = True
+                self._end_progress()
                 self.restore_best()
         raise StopIteration
+
+    def _end_progress(self):
+        if self._progress:
+            self._progress.close()
+            self._progress = None
 
     def _cause(self):
         """Which input of the data has a loss that is not finite, with the weights as they are. Looked for once:
@@ -228,6 +241,7 @@ class Fit:
     def close(self):
         """Ends the training and lets go of its memory: what the optimiser remembers, the best weights, the
         data. The model keeps the weights that it has. Closing again does nothing."""
+        self._end_progress()
         with self._entry.lock:
             self._done, self._native, self._model, self._data = True, None, None, None
 

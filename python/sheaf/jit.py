@@ -529,6 +529,7 @@ class CompiledModule(Compiled):
                       "encoder.*"]. `norm` and `clip` do not count them
         directory     where weights and checkpoints are kept; `resume=True` goes on after the newest.
                       `checkpoint_every` steps, beside those of epochs; `keep` of them
+        progress      shows where it stands, by tqdm or rich if one is there, else by a line an epoch
 
         When it ends the model has the best weights. Ctrl-C gives up the step that is made, and writes a
         checkpoint. Each step's weights are those of the Params and of all compiled methods.

@@ -4,8 +4,10 @@ import os
 import pathlib
 import signal
 import subprocess
+import sys
 import threading
 import time
+import types
 
 import numpy as np
 import pytest
@@ -308,3 +310,44 @@ def test_what_is_refused(tmp_path, fast, train, data):
     (tmp_path / "file").write_text("")
     with pytest.raises(Exception, match="file"):
         fast.fit(train, directory=tmp_path / "file")
+
+
+def test_progress_by_what_is_installed(fast, train, data, monkeypatch, capsys):
+    told = []
+
+    class Bar:  # as tqdm is called
+        def __init__(self, total, unit):
+            self.total, self.n = total, 0
+
+        def set_postfix(self, values, refresh):
+            told.append(dict(values))
+
+        def update(self, count):
+            self.n += count
+
+        def close(self):
+            told.append((self.n, self.total))
+
+    monkeypatch.setitem(sys.modules, "tqdm", types.ModuleType("tqdm"))
+    auto = types.ModuleType("tqdm.auto")
+    auto.tqdm = Bar
+    monkeypatch.setitem(sys.modules, "tqdm.auto", auto)
+    options = {"dev": data, "metric": "accuracy", "epochs": 2, "batch": 8, "progress": True}
+    with fast.fit(train, **options) as fit:
+        steps = list(fit)
+    assert told[-1] == (len(steps), len(steps)) and list(told[-2]) == ["epoch", "loss", "accuracy"]
+    assert list(told[0]) == ["epoch", "loss"] and told[-2]["epoch"] == 2
+    for name in "tqdm", "tqdm.auto", "rich", "rich.progress":
+        monkeypatch.setitem(sys.modules, name, None)
+    for step in fast.fit(train, **options):
+        pass
+    assert [line.split()[::2] for line in capsys.readouterr().err.splitlines()] == [["epoch", "loss", "accuracy"]] * 2
+
+
+def test_progress_by_rich(fast, train, monkeypatch):
+    progress = pytest.importorskip("rich.progress")
+    monkeypatch.setitem(sys.modules, "tqdm.auto", None)
+    stopped = []
+    monkeypatch.setattr(progress.Progress, "stop", lambda self: stopped.append(self.tasks[0].completed))
+    list(fast.fit(train, epochs=1, batch=8, progress=True))
+    assert stopped[0] == 5
