@@ -3,6 +3,7 @@ from . import nn as nn
 from . import optim as optim
 from . import safetensors as safetensors
 from .batching import Batcher as Batcher
+from .compiled import Compiled as Compiled
 from .data import Dataset as Dataset
 from .errors import CompileError as CompileError
 from .errors import InstanceError as InstanceError
@@ -19,7 +20,6 @@ from .initializers import identity as identity
 from .initializers import normal as normal
 from .initializers import orthogonal as orthogonal
 from .initializers import uniform as uniform
-from .jit import Compiled as Compiled
 from .jit import jit as jit
 from .model import Model as Model
 from .model import compile as compile

@@ -1,5 +1,6 @@
 """The front end: from ordinary Python to `.sheaf`. README.md says where to begin reading."""
-from .lowering import Lowering, Program
+from .declared import Program
+from .lowering import Lowering
 
 __all__ = ["Lowering", "Program", "lower"]
 

@@ -9,6 +9,7 @@ from ..module import Module, Param
 from . import kinds
 from .arithmetic import Arithmetic
 from .conditions import Conditions
+from .declared import Tied
 from .kinds import BOOL, FLOAT, INT
 from .subscripts import Subscripts
 from .text import Code, joined
@@ -302,7 +303,6 @@ class Expressions(Subscripts, Arithmetic, Conditions):
         return made
 
     def part(self, ref, member):
-        from .lowering import Tied
         return self.low.tied_code(member.what) if isinstance(member, Tied) else self.path(ref, member)
 
     @staticmethod
