@@ -109,6 +109,7 @@ std::optional<ops::OperandType> OperatorCalls::operandType(E value, SourceRange 
     break;
   case TypeKind::Token:
     result.type = ops::HostKind::Token;
+    result.vocab = type->name;
     break;
   case TypeKind::Variable:
     diags.error(range, "the type of this is not known here", "write its type");
@@ -329,6 +330,7 @@ OperatorCalls::E OperatorCalls::tensorsOfList(E list) {
   const char *conversion = element->is(TypeKind::Int)     ? "i32"
                            : element->is(TypeKind::Float) ? "f32"
                            : element->is(TypeKind::Bool)  ? "bool"
+                           : element->is(TypeKind::Token) ? "token_tensor"
                                                           : nullptr;
   if (!conversion)
     return list;

@@ -98,6 +98,31 @@ void addScalar(std::vector<Op> &ops) {
   ops.push_back(std::move(op));
 }
 
+void addTokenTensor(std::vector<Op> &ops) {
+  Op op;
+  op.name = "token_tensor";
+  op.summary = "a host token as a rank-0 tensor";
+  op.params = {{"x", ParamKind::Index}};
+  op.internal = true;
+  op.shape = [](std::span<const OperandType> operands, const Attrs &, const DimOracle &) {
+    const HostKind *host = operands[0].host();
+    if (!host || operands[0].isList || *host != HostKind::Token)
+      return ShapeResult::fail(
+          "cannot make a tensor of " + describe(operands[0]) + " with 'token_tensor'", 0);
+    return ShapeResult::ok({DType::I32, {}, operands[0].vocab});
+  };
+  op.reference = [](const RefTensors &operands, const Attrs &, const Arithmetic &,
+                    std::span<RefTensor> results) {
+    results[0].data[0] = operands[0].data[0];
+    return std::string();
+  };
+  op.batch = Elementwise{[](lanes::Builder &b, mlir::ValueRange x) -> Value {
+    mlir::Type type = lanes::withElement(x[0].getType(), b.getI32Type());
+    return mlir::arith::TruncIOp::create(b, type, x[0]);
+  }};
+  ops.push_back(std::move(op));
+}
+
 //===----------------------------------------------------------------------===//
 // one_hot
 //===----------------------------------------------------------------------===//
@@ -164,6 +189,7 @@ void addConstants(std::vector<Op> &ops) {
   addFilled(ops, "full", "a tensor of one number with the given extents, f32", std::nullopt);
   addIota(ops);
   addScalar(ops);
+  addTokenTensor(ops);
   addOneHot(ops);
 }
 

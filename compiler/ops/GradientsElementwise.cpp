@@ -292,6 +292,7 @@ void addElementwiseGradients(GradientRules &rules) {
                                "bool",
                                "tokens",
                                "scalar",
+                               "token_tensor",
                                "rope_sin",
                                "rope_cos",
                                "uniform_first",

@@ -61,6 +61,7 @@ struct OperandType {
   std::optional<int64_t> number = {}; ///< of a host int that is known when the model is checked
   std::optional<Dim> length = {};     ///< of a list, if that is known
   bool uniform = true;                ///< of a list: all elements have the same extents
+  std::string vocab = {};             ///< of a host token
   const TensorType *tensor() const { return std::get_if<TensorType>(&type); }
   const HostKind *host() const { return std::get_if<HostKind>(&type); }
   std::string str() const;

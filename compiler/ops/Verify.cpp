@@ -201,6 +201,8 @@ OperandType operandType(mlir::Type type) {
     result.type = tensorType(tensor);
   else
     result.type = *hostKind(type);
+  if (auto token = mlir::dyn_cast<ir::TokenType>(type))
+    result.vocab = token.getVocab().str();
   return result;
 }
 

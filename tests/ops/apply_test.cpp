@@ -68,6 +68,7 @@ TEST_F(ApplyTest, Accepts) {
   fine("slice", "tensor<?xi32, \"word\">", "axis = 0, start = 1, size = 3",
        "tensor<3xi32, \"word\">");
   fine("scalar", "f64", "", "tensor<f32>");
+  fine("token_tensor", "!sheaf.token<\"word\">", "", "tensor<i32, \"word\">");
   fine("iota", "", "size = 3", "tensor<3xi32>");
   fine("iota", "i64", "", "tensor<?xi32>");
   fine("softmax", "tensor<?xf32>", "axis = 0", "tensor<?xf32>");

@@ -129,11 +129,13 @@ protected:
   int checked_ = 0;
 };
 
+bool isOfHost(const Op &op) { return op.name == "scalar" || op.name == "token_tensor"; }
+
 TEST_F(LanesTest, AgreeWithReferences) {
   const DType all[] = {DType::F32, DType::BF16, DType::F16, DType::I32, DType::I64, DType::Bool};
   for (const Op &op : OpTable::get().all()) {
     // What has a host operand is tested in tests/kernels.
-    if (!std::holds_alternative<Elementwise>(op.batch) || op.name == "scalar" || op.draws())
+    if (!std::holds_alternative<Elementwise>(op.batch) || isOfHost(op) || op.draws())
       continue;
     int before = checked_;
     for (DType dtype : all) {
@@ -151,7 +153,7 @@ TEST_F(LanesTest, VectorsAreEmittedToo) {
   mlir::OwningOpRef<mlir::ModuleOp> module = mlir::ModuleOp::create(b.getLoc());
   for (const Op &op : OpTable::get().all()) {
     auto *rule = std::get_if<Elementwise>(&op.batch);
-    if (!rule || op.name == "scalar" || op.draws())
+    if (!rule || isOfHost(op) || op.draws())
       continue;
     b.setInsertionPointToEnd(module->getBody());
     std::vector<OperandType> types(op.params.size(), {TensorType{DType::F32, {}, {}}, false});
@@ -182,6 +184,9 @@ TEST_F(LanesTest, ScalarsTakeHostLanes) {
   b.setInsertionPointToStart(function.addEntryBlock());
   EXPECT_EQ(rule.emit(b, function.getArgument(0)).getType(), i64);
   EXPECT_EQ(rule.emit(b, function.getArgument(1)).getType(), f32);
+  const auto &ofTokens = std::get<Elementwise>(OpTable::get().find("token_tensor")->batch);
+  EXPECT_EQ(ofTokens.emit(b, function.getArgument(0)).getType(),
+            mlir::VectorType::get({4}, b.getI32Type()));
 }
 
 } // namespace

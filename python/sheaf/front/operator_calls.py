@@ -156,8 +156,6 @@ class OperatorCalls:
             if name == "stack" and isinstance(given, ast.List) and not any(
                     isinstance(e, ast.Starred) for e in given.elts):
                 constants["count"] = str(len(given.elts))
-            if name == "stack" and isinstance(value.kind, kinds.List):
-                value = self.as_tensors(value)
             shown.append(value.code if not named else Code((f"{p.name}=", value.code)))
             operands.append(value.kind)
         made = result(name, operands, constants)
@@ -190,18 +188,6 @@ class OperatorCalls:
             many = self.many_of_tuple(value, node)
             return Value(many.code, kinds.List(many.element))
         return value
-
-    def as_tensors(self, value):
-        """A list of numbers of the host as one of tensors, of the element type that eager code has."""
-        dtype = {INT: "i32", BOOL: "bool"}.get(value.kind.element)
-        if isinstance(value.kind.element, kinds.Tok):
-            dtype = "i32"
-        if dtype is None:
-            return value
-        x = self.temporary("x")
-        inner = Code(("int(", x, ")")) if isinstance(value.kind.element, kinds.Tok) else x
-        return Value(Code(("map(|", x, f"| {dtype}(", inner, "), ", value.code, ")")),
-                     kinds.List(kinds.Tensor(dtype, ())))
 
     def variable_arguments(self, name, parameter, given):
         values = []

@@ -134,7 +134,7 @@ def result(name, operands, constants):
         if isinstance(element, Tok):
             return Tensor("token", (count,), element.vocabulary)
         if element in (INT, BOOL, FLOAT):
-            return Tensor({INT: "i64", BOOL: "bool", FLOAT: "f32"}[element], (count,))
+            return Tensor({INT: "i32", BOOL: "bool", FLOAT: "f32"}[element], (count,))
         if isinstance(element, Tensor) and element.dims is not None and isinstance(axis, int):
             inner = [None if d == "?" else d for d in element.dims]
             axis = axis % (len(inner) + 1)

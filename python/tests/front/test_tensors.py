@@ -8,6 +8,7 @@ import pytest
 
 from conftest import Cases, compare
 from sheaf import *
+from sheaf import jit
 
 pytest.importorskip("sheaf._native")
 
@@ -44,6 +45,17 @@ def opt_tensor(xs: Float32["n h"]) -> tuple[Float32["?"], bool]:
     if best is None:
         return zeros(1), False
     return best, True
+
+
+def turned(words: Tokens["n"]) -> Tokens["n"]:
+    return flip(words)
+
+
+def tokens_of_a_list(words: list[Token], last: Token) -> tuple[Tokens["?"], Tokens["2"], Token]:
+    seen = [last]
+    for word in words:
+        seen.append(word)
+    return turned(stack(seen)), stack([last, words[0]]), Token(i32(stack(words)).max().item())
 
 
 @case((X, 0.5), (X, 100.0))
@@ -243,3 +255,10 @@ def lengths_together(x: Float32["n h"], y: Float32["m h"]) -> tuple[Float32["n 1
 @case.each
 def test_agrees(function, inputs):
     assert not any(isinstance(w, Exception) for w in compare(function, inputs))
+
+
+def test_tokens_of_a_list():
+    inputs = [([3, 1, 2], 4), ([7], 0)]
+    for got, words in zip(jit(tokens_of_a_list, vocab=9)(*zip(*inputs), errors="return"), inputs):
+        assert [np.asarray(part).tolist() for part in got] == [
+            np.asarray(part).tolist() for part in tokens_of_a_list(*words)]
