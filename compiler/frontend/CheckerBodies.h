@@ -160,6 +160,13 @@ private:
   E builtinLoop(std::vector<Arg> args, SourceRange range, TypeRef hint);
   E foldOrScan(std::vector<Arg> args, SourceRange range, TypeRef hint, bool scan);
   E builtinZip(std::vector<Arg> args, SourceRange range, TypeRef hint);
+  E builtinZipShortest(std::vector<Arg> args, SourceRange range, TypeRef hint);
+  struct Zipped {
+    std::vector<const typed::Expr *> lists;
+    TypeRef row; ///< a tuple of an element of each
+  };
+  std::optional<Zipped> zipped(const std::vector<Arg> &args, const std::string &name,
+                               SourceRange range);
   E builtinRange(std::vector<Arg> args, SourceRange range, TypeRef hint);
   E builtinEnumerate(std::vector<Arg> args, SourceRange range, TypeRef hint);
   E builtinReverse(std::vector<Arg> args, SourceRange range, TypeRef hint);

@@ -20,6 +20,7 @@ const std::map<std::string_view, BodyChecker::BuiltinRule> &BodyChecker::builtin
       {"scan", &BodyChecker::builtinScan},
       {"loop", &BodyChecker::builtinLoop},
       {"zip", &BodyChecker::builtinZip},
+      {"zip_shortest", &BodyChecker::builtinZipShortest},
       {"range", &BodyChecker::builtinRange},
       {"enumerate", &BodyChecker::builtinEnumerate},
       {"reverse", &BodyChecker::builtinReverse},
@@ -121,20 +122,49 @@ BodyChecker::E BodyChecker::builtinEinsum(std::vector<Arg> args, SourceRange ran
 // Lists
 //===----------------------------------------------------------------------===//
 
-BodyChecker::E BodyChecker::builtinZip(std::vector<Arg> args, SourceRange range, TypeRef) {
-  if (!wantArgs(args, 2, SIZE_MAX, "zip", range))
-    return error(range);
+std::optional<BodyChecker::Zipped> BodyChecker::zipped(const std::vector<Arg> &args,
+                                                       const std::string &name, SourceRange range) {
+  if (!wantArgs(args, 2, SIZE_MAX, name, range))
+    return std::nullopt;
   std::vector<const typed::Expr *> lists;
   std::vector<TypeRef> elements;
   bool bad = false;
   for (const Arg &arg : args) {
-    E list = listArg(arg, "an argument of 'zip'", false);
+    E list = listArg(arg, fmt::format("an argument of '{}'", name), false);
     bad |= isError(list->type);
     lists.push_back(list);
     elements.push_back(bad ? types.error() : types.resolve(list->type)->element());
   }
   if (bad)
+    return std::nullopt;
+  return Zipped{std::move(lists), types.tuple(std::move(elements))};
+}
+
+BodyChecker::E BodyChecker::builtinZipShortest(std::vector<Arg> args, SourceRange range, TypeRef) {
+  std::optional<Zipped> given = zipped(args, "zip_shortest", range);
+  if (!given)
     return error(range);
+  auto &[lists, row] = *given;
+  std::optional<Dim> shortest = extents.lengthOf(*lists.front());
+  bool same = true;
+  for (const typed::Expr *list : lists) {
+    std::optional<Dim> other = extents.lengthOf(*list);
+    if (shortest && other && dims.same(*shortest, *other))
+      continue;
+    same = false;
+    std::optional<int64_t> x = shortest ? dims.value(*shortest) : std::nullopt;
+    std::optional<int64_t> y = other ? dims.value(*other) : std::nullopt;
+    shortest = x && y ? std::optional(Dim(std::min(*x, *y))) : std::nullopt;
+  }
+  return state.makeBuiltin(same ? typed::Builtin::Zip : typed::Builtin::ZipShortest,
+                           std::move(lists), range, types.list(row, shortest));
+}
+
+BodyChecker::E BodyChecker::builtinZip(std::vector<Arg> args, SourceRange range, TypeRef) {
+  std::optional<Zipped> given = zipped(args, "zip", range);
+  if (!given)
+    return error(range);
+  auto &[lists, row] = *given;
   // Known to be of one length, they are; else that is found when the list is made.
   std::optional<Dim> length = extents.lengthOf(*lists.front());
   for (const typed::Expr *list : lists) {
@@ -149,8 +179,7 @@ BodyChecker::E BodyChecker::builtinZip(std::vector<Arg> args, SourceRange range,
     if (!x && y)
       length = other;
   }
-  return state.makeBuiltin(typed::Builtin::Zip, std::move(lists), range,
-                           types.list(types.tuple(std::move(elements)), length));
+  return state.makeBuiltin(typed::Builtin::Zip, std::move(lists), range, types.list(row, length));
 }
 
 BodyChecker::E BodyChecker::builtinRange(std::vector<Arg> args, SourceRange range, TypeRef) {

@@ -264,7 +264,8 @@ enum class Builtin {
   Filter, ///< f, list
   Loop,   ///< condition, step, start
   Zip,    ///< lists
-  Range,  ///< lo, hi
+  ZipShortest,
+  Range, ///< lo, hi
   Enumerate,
   Reverse,
   Len,       ///< of a list (also of layers)

@@ -20,12 +20,20 @@ Value ProgramGenerator::genBuiltin(const typed::BuiltinExpr &expr) {
     return genLoop(expr);
   case Builtin::Loop:
     return genTailLoop(expr);
-  case Builtin::Zip: {
+  case Builtin::Zip:
+  case Builtin::ZipShortest: {
     SmallVector<Value> lists;
     SmallVector<Type> elements;
     for (const typed::Expr *arg : expr.args) {
       lists.push_back(gen(*arg));
       elements.push_back(cast<ir::ListType>(lists.back().getType()).getElement());
+    }
+    if (expr.builtin == Builtin::ZipShortest) {
+      Value shortest = ir::LenOp::create(b, lists.front());
+      for (Value list : ArrayRef(lists).drop_front())
+        shortest = arith::MinSIOp::create(b, shortest, ir::LenOp::create(b, list));
+      for (Value &list : lists)
+        list = ir::ListSliceOp::create(b, list, constInt(0), shortest);
     }
     return ir::ZipOp::create(b, ir::ListType::get(&context, TupleType::get(&context, elements)),
                              lists);
