@@ -14,4 +14,4 @@ class Tagger(Module):
         xs = [self.embedding[word] for word in words]
         fs = self.ahead(xs)
         bs = list(reversed(self.back(list(reversed(xs)))))
-        return [concat(f, b) @ self.out_w + self.out_b for f, b in zip(fs, bs)]
+        return [concat(f, b) @ self.out_w + self.out_b for f, b in zip(fs, bs, strict=True)]

@@ -38,7 +38,7 @@ class Decoder(Module):
     def advance(self, x: Float32["n hidden"], caches: list[Float32["? 2 hidden"]]) -> tuple[
             Float32["vocab"], list[Float32["? 2 hidden"]]]:
         grown = []
-        for layer, cache in zip(self.layers, caches):
+        for layer, cache in zip(self.layers, caches, strict=True):
             x, cache = layer.step(x, cache)
             grown.append(cache)
         return self.norm(x)[-1] @ self.embedding.T, grown

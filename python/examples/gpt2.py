@@ -77,7 +77,7 @@ class Transformer(Module):
         assert start + len(x) <= self.positions, "a text has more words than there are positions"
         x = x + self.wpe.weight[start:start + len(x)]
         grown = []
-        for block, cache in zip(self.h, caches):
+        for block, cache in zip(self.h, caches, strict=True):
             x, cache = block(x, cache)
             grown.append(cache)
         return self.ln_f(x), grown

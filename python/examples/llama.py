@@ -74,7 +74,7 @@ class Decoder(Module):
             Float32["n hidden"], list[Float32["? row"]]]:
         """The states of words behind those that the caches have, and each layer's keys and values with theirs."""
         grown = []
-        for layer, cache in zip(self.layers, caches):
+        for layer, cache in zip(self.layers, caches, strict=True):
             x, cache = layer(x, cache)
             grown.append(cache)
         return self.norm(x), grown

@@ -34,8 +34,11 @@ class Iterables:
                         start = self.constant(more[0])
                         if not isinstance(start, int):
                             raise self.error(more[0], "the start must be known when the model is compiled")
-                    return [Value(None, module=Parts([literal(start + i), v]))
-                            for i, v in enumerate(inner[0])]
+                    numbered = [Value(None, module=Parts([literal(start + i), v]))
+                                for i, v in enumerate(inner[0])]
+                    for made, v in zip(numbered, inner[0]):
+                        made.present = v.present
+                    return numbered
                 if callee in ("reversed", "list", "tuple") and inner[0] is not None:
                     return inner[0][::-1] if callee == "reversed" else inner[0]
                 if callee == "zip" and any(x is not None for x in inner):
@@ -91,11 +94,12 @@ class Iterables:
                                                and self.env[node.id].module is not None)
 
     def zipped_layers(self, node, inner):
+        strict = self.is_strict(node)
         count = min(len(x) for x in inner if x is not None)
-        columns = []
+        columns, lists = [], []
         for argument, elements in zip(node.args, inner):
             if elements is not None:
-                if len(elements) != count and any(k.arg == "strict" for k in node.keywords):
+                if len(elements) != count and strict:
                     raise self.error(argument, f"there are {len(elements)} here and {count} there")
                 columns.append(elements[:count])
                 continue
@@ -103,12 +107,20 @@ class Iterables:
             t = self.temporary("list")
             at = self.place(argument)
             self.lines.append(Code(("let ", t, " = ", many.code), at))
-            # Python stops at the end of the shorter one; a list that is too short would do less turns
-            # than there are layers, which nobody means.
-            self.lines.append(Code(("check len(", t, f') >= {count}, "there are fewer elements than layers"'),
-                                   at))
+            if strict:
+                self.lines.append(Code(("check len(", t, f') == {count}, "there are {count} layers, and a list of '
+                                        'another length"'), at))
+            else:
+                lists.append(t)
             columns.append([Value(Code((t, f"[{i}]")), self.arrived(many.element)) for i in range(count)])
-        return [Value(None, module=Parts(list(row))) for row in zip(*columns)]
+        rows = [Value(None, module=Parts(list(row))) for row in zip(*columns)]
+        for i, row in enumerate(rows):
+            # The end of the shortest is that of the loop.
+            conditions = [part.present for part in row.module.values if part.present]
+            conditions += [Code(("len(", t, f") > {i}")) for t in lists]
+            if conditions:
+                row.present = joined(conditions, " && ")
+        return rows
 
     def called_builtin(self, node):
         """The name of the function of Python that a call calls, or None."""
@@ -199,16 +211,25 @@ class Iterables:
                           count, "; map(|", i, "| ", a, sign, i, ", range(", n, ")) }")), INT,
                     nonneg=start.nonneg and s > 0)
 
-    def many_zip(self, node):
+    def is_strict(self, node):
+        """Whether a call of zip says that all are of one length."""
+        strict = False
         for k in node.keywords:
             if k.arg != "strict":
                 raise self.error(k.value, f"'{k.arg}' of 'zip' is not compiled")
+            strict = self.constant(k.value)
+            if type(strict) is not bool:
+                raise self.error(k.value, "whether 'zip' is strict must be known when the model is compiled", "strict=True")
+        return strict
+
+    def many_zip(self, node):
+        name = "zip" if self.is_strict(node) else "zip_shortest"
         if not node.args:
             return Many(Code(("[]",)), None)
         parts = [self.iterable(a) for a in node.args]
         if len(parts) == 1:
             raise self.error(node, "'zip' of one list makes tuples of one", "go through the list itself")
-        return Many(Code(("zip(", joined([p.code for p in parts]), ")")),
+        return Many(Code((name, "(", joined([p.code for p in parts]), ")")),
                     kinds.Tuple_(tuple(p.element for p in parts)))
 
     def many_enumerate(self, node):
@@ -242,7 +263,7 @@ class Iterables:
         inner = function.parts
         if not (len(inner) >= 4 and inner[0] == "|"):
             raise self.error(node, "'map' over several lists takes a lambda")
-        return Many(Code(("map(|(", inner[1], ")| ", *inner[3:], ", zip(", joined([x.code for x in lists]),
+        return Many(Code(("map(|(", inner[1], ")| ", *inner[3:], ", zip_shortest(", joined([x.code for x in lists]),
                           "))")), kind)
 
     def many_filter(self, node):

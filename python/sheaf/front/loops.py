@@ -101,6 +101,9 @@ class Loops(Iterables):
                         element, nonneg=value.nonneg)
 
     def generated_of_layers(self, node, g, rest, layers, expect):
+        if any(element.present is not None for element in layers):
+            raise self.error(g.iter, "how many layers have an element beside them is not known",
+                             "zip(..., strict=True) says that all have, and no more are there")
         parts, kind, first = [], None, True
         for element in layers:
             with self.branch():
@@ -170,10 +173,17 @@ class Loops(Iterables):
 
     def written_out(self, s, layers, rest):
         made = []
-        for element in layers:
-            made.append(Bind(s.target, element, s))
-            made += s.body
-            made.append(Mark(s, "turn"))
+        if any(element.present is not None for element in layers) and flow.jumps(s.body):
+            raise self.error(s.iter, "the list beside the layers may be shorter, and this loop has other ends, too",
+                             "zip(..., strict=True) says that it is not")
+        for i, element in enumerate(layers):
+            turn = [Bind(s.target, element, s), *s.body]
+            if element.present is not None:
+                name = ast.copy_location(ast.Name(f"turn {i}", ast.Load()), s.iter)
+                made.append(Bind(ast.copy_location(ast.Name(name.id, ast.Store()), s.iter),
+                                 Value(element.present, BOOL), s))
+                turn = [ast.copy_location(ast.If(name, turn, []), s)]
+            made += [*turn, Mark(s, "turn")]
         return [*made, *s.orelse, Mark(s, "loop"), *rest]
 
     def not_changed(self, s):

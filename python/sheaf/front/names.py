@@ -5,7 +5,7 @@ RESERVED = frozenset("fn let match if else true false check _ emits use dim data
 
 # Built-in functions that are no tensor operators, and types.
 FUNCTIONS = frozenset("""
-len map fold scan filter zip enumerate range reverse append concat stack rows read read_all emit int
+len map fold scan filter zip zip_shortest enumerate range reverse append concat stack rows read read_all emit int
 float bool token min max abs sqrt exp log pow floor ceil list f32 bf16 f16 i32 i64 loop shape einsum floor_div floor_mod
 """.split())
 

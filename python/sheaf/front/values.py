@@ -24,15 +24,17 @@ class Value:
 
     `const` is its value where that is known at compile time; `module` a ModuleRef, ModuleList or other
     thing that is no value of the program; `nonneg` says that an int is at least 0; `fresh` that a list
-    is nobody else's.
+    is nobody else's. Of an element that a loop over layers goes through `present` is the condition under
+    which it is there, or None.
     """
 
-    __slots__ = ("code", "kind", "prec", "const", "module", "nonneg", "fresh", "name")
+    __slots__ = ("code", "kind", "prec", "const", "module", "nonneg", "fresh", "name", "present")
 
     def __init__(self, code, kind=None, prec=ATOM, const=NO, module=None, nonneg=False, fresh=False,
                  name=None):
         self.code, self.kind, self.prec, self.const = code, kind, prec, const
         self.module, self.nonneg, self.fresh, self.name = module, nonneg, fresh, name
+        self.present = None
 
     @property
     def is_const(self):

@@ -224,7 +224,8 @@ class Generator:
             self.put(f"for {name}, e{name} in enumerate({xs}{self.pick('', ', 2')}):")
             inner["e" + name] = "int"
         elif kind == "zip":
-            self.put(f"for {name}, e{name} in zip({xs}, {xs}):")
+            ys = self.of("list[int]", scope, 1)
+            self.put(f"for {name}, e{name} in zip({xs}, {ys}):")
             inner["e" + name] = "int"
         else:
             self.put(f"for {name}, e{name} in {self.of('list[tuple[int, float]]', scope, 1)}:")

@@ -218,3 +218,35 @@ def test_weights_by_the_names_of_the_text(tmp_path):
     assert np.array_equal(sf.compile(fast.source(), weights=fast.state_dict())(xs)[0], want[0])
     with pytest.raises(ValueError, match="missing: .*not of this model: .*W.bias"):
         second.load_state_dict(model.state_dict())
+
+
+class Zips(Module):
+    def __init__(self):
+        self.layers = [Lin(3, 3) for _ in range(3)]
+
+    def shortest(self, x: Float32["3"], ys: list[Float32["3"]]) -> tuple[list[Float32["3"]], int]:
+        seen, k = [], 0
+        for i, (layer, y) in enumerate(zip(self.layers, ys), 2):
+            x = layer(x + y)
+            if x.sum() > 0:
+                k = k * 10 + i
+            seen.append(x)
+        else:
+            k += 1000
+        return seen, k
+
+    def same(self, x: Float32["3"], ys: list[Float32["3"]]) -> Float32["3"]:
+        for layer, y in zip(self.layers, ys, strict=True):
+            x = layer(x + y)
+        return x + sum(layer(y) for layer, y in zip(self.layers, ys, strict=True))
+
+
+@pytest.mark.parametrize("name", ["shortest", "same"])
+def test_layers_beside_a_list(name):
+    model = Zips()
+    calls = [(X, [X * i for i in range(count)]) for count in range(5)]
+    got = getattr(jit(model), name)(*zip(*calls), errors="return")
+    for arguments, result in zip(calls, got):
+        wanted = eager(getattr(model, name), arguments)
+        assert isinstance(wanted, Exception) == (name == "same" and len(arguments[1]) != 3)
+        assert agree(wanted, result), (arguments, wanted, result)

@@ -307,6 +307,14 @@ def zips(xs: Float32["n h"]) -> Float32["h"]:
     return total
 
 
+@case(([1, 2, 3], [4, 5]), ([], [1]), ([1, 2], [3, 4]))
+def shorter(xs: list[int], ys: list[int]) -> tuple[list[int], list[int], int]:
+    k = 0
+    for i, (x, y) in enumerate(zip(xs, ys)):
+        k = k * 10 + x * y + i
+    return [x * y for x, y in zip(xs, ys)], list(map(lambda x, y, z: x + y - z, xs, ys, [7, 7])), k
+
+
 @case(([1, 2, 3],))
 def aliasing(xs: list[int]) -> tuple[list[int], list[int]]:
     ys = list(xs)

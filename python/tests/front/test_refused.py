@@ -217,6 +217,33 @@ def f(x: Float32["n"]) -> Float32["n"]:
 #          ^^^^^^^
 """, "'np.tanh' is not compiled", "sheaf.tanh is the same"),
     ("""
+class M(Module):
+    def __init__(self):
+        self.layers = [nn.Linear(2, 2), nn.Linear(2, 2)]
+    def forward(self, xs: list[Float32["2"]]) -> list[Float32["2"]]:
+        return [layer(x) for layer, x in zip(self.layers, xs)]
+#                                        ^^^^^^^^^^^^^^^^^^^^
+f = M()
+""", "have an element beside them", "strict=True"),
+    ("""
+class M(Module):
+    def __init__(self):
+        self.layers = [nn.Linear(2, 2), nn.Linear(2, 2)]
+    def forward(self, x: Float32["2"], xs: list[Float32["2"]]) -> Float32["2"]:
+        for layer, y in zip(self.layers, xs):
+#                       ^^^^^^^^^^^^^^^^^^^^
+            if y.sum() > 0:
+                break
+            x = layer(x + y)
+        return x
+f = M()
+""", "other ends, too", "strict=True"),
+    ("""
+def f(xs: list[int], b: bool) -> list[int]:
+    return [x + y for x, y in zip(xs, xs, strict=b)]
+#                                                ^
+""", "whether 'zip' is strict", "strict=True"),
+    ("""
 def f(x: Float32["n"]) -> int:
     return sf.shape(x)[0]
 #          ^^^^^^^^
