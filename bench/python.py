@@ -6,7 +6,8 @@
 Parts: convert (nanoseconds a node of 64 trees of 2,496 nodes, again and again; of 20,000 trees in random
 order, 64 at a time; of all of these at once), run
 (a call over the session's run inside of it, encoded and with conversion, by width), call (the smallest
-model), import, epoch (of a training over that of `sheaf train`, in turn). Medians; the least as well, for a busy machine.
+model), import, epoch (of a training over that of `sheaf train`, in turn), first (result of a source, new and from
+the store), torch (a step of its Adam through `to_torch` over one of Sheaf's own). Medians; the least as well, for a busy machine.
 """
 import os
 import random
@@ -19,6 +20,8 @@ from dataclasses import dataclass
 
 import sheaf as sf
 
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
+COMMAND = os.path.join(os.environ.get("SHEAF_BUILD", os.path.join(ROOT, "build")), "bin", "sheaf")
 TREES, LEAVES = 64, 20
 SOURCE = """
 dim vocab, hidden
@@ -178,11 +181,9 @@ def bracket_trees(path, count, rng):
 
 def epoch():
     """Epochs after the first, of wall time: those of a longer training less those of a shorter one."""
-    root = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
-    sys.path.insert(0, os.path.join(root, "python", "examples"))
+    sys.path.insert(0, os.path.join(ROOT, "python", "examples"))
     import reading
     import sentiment
-    command = os.path.join(os.environ.get("SHEAF_BUILD", os.path.join(root, "build")), "bin", "sheaf")
     few, many = 2, 6
     with tempfile.TemporaryDirectory() as directory:
         path = os.path.join(directory, "trees.txt")
@@ -196,7 +197,7 @@ def epoch():
 
         def by_command(epochs):
             with tempfile.TemporaryDirectory() as made:
-                subprocess.run([command, "train", source, "--loss", "loss", "--data", path, "--batch", "64", "--epochs",
+                subprocess.run([COMMAND, "train", source, "--loss", "loss", "--data", path, "--batch", "64", "--epochs",
                                 str(epochs), "--checkpoint-every", "0", "-o", made], check=True,
                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
@@ -220,7 +221,79 @@ def epoch():
               f"{statistics.median(seconds):.3f} s (from {min(ratios):.3f} to {max(ratios):.3f})")
 
 
-PARTS = {"convert": convert, "run": run, "call": call, "import": imports, "epoch": epoch}
+def first():
+    """From a source to its first result: in a process that has Python and NumPy, and by the command."""
+    with tempfile.TemporaryDirectory() as directory:
+        source, words, data = (os.path.join(directory, name) for name in ("tree.sheaf", "words.txt", "trees.txt"))
+        for path, text in (source, SOURCE), (words, "\n".join(WORDS) + "\n"):
+            with open(path, "w", encoding="utf-8") as out:
+                out.write(text)
+        bracket_trees(data, TREES, random.Random(1))
+        python = [sys.executable, "-c", f"""
+import numpy, pickle, random, sys, time
+begin = time.perf_counter()
+import sheaf as sf
+model = sf.load({source!r}, dims={{"hidden": 256}}, vocab={words!r})
+Leaf, Node = model.types.Leaf, model.types.Node
+def tree(leaves):
+    return Leaf("word1") if leaves == 1 else Node(tree(leaves // 2), tree(leaves - leaves // 2))
+model([tree({LEAVES}) for _ in range({TREES})])
+print(time.perf_counter() - begin)"""]
+        command = [COMMAND, "run", source, "--data", data, "--dim", "hidden=256", "--vocab", words]
+        for name, rounds in ("a new model", 7), ("from the store", 15):
+            times = {"python": [], "command": []}
+            for number in range(rounds):
+                store = os.path.join(directory, "store" if name == "from the store" else f"store{number}")
+                for what, run_it in ("python", python), ("command", command):
+                    place = store if name == "from the store" else store + what
+                    begin = time.perf_counter()
+                    done = subprocess.run(run_it, check=True, capture_output=True, text=True,
+                                          env={**os.environ, "SHEAF_STORE": place})
+                    took = time.perf_counter() - begin
+                    times[what].append(float(done.stdout) if what == "python" else took)
+            print(f"first result of {name}: {statistics.median(times['python'][1:]):.3f} s after Python and NumPy, "
+                  f"{statistics.median(times['command'][1:]):.3f} s by the command")
+
+
+def torch_step():
+    """A step of torch's Adam through `to_torch`, over one of Sheaf's own, in turn."""
+    import torch
+    sys.path.insert(0, os.path.join(ROOT, "python", "examples"))
+    import sentiment
+    torch.set_num_threads(1)
+    rng = random.Random(1)
+
+    def tree(leaves):
+        if leaves == 1:
+            return sentiment.Leaf(rng.randrange(5), rng.randrange(5000))
+        left = rng.randrange(1, leaves)
+        return sentiment.Node(rng.randrange(5), tree(left), tree(leaves - left))
+    trees = [tree(LEAVES) for _ in range(TREES)]
+    own, lent = (sf.jit(sentiment.Sentiment(vocab=5000, hidden=256)) for _ in range(2))
+    data = own.loss.encode(trees)
+    optimizer = sf.optim.Adam(own, lr=1e-3)
+    net = lent.to_torch("loss")
+    adam = torch.optim.Adam(net.parameters(), lr=1e-3)
+
+    def by_torch():
+        adam.zero_grad(set_to_none=True)
+        net(data).mean().backward()
+        adam.step()
+
+    works = (lambda: own.train_step(optimizer, "loss", data), by_torch)
+    times = [[], []]
+    for _ in range(40):
+        for work, found in zip(works, times):
+            begin = time.perf_counter()
+            work()
+            found.append(time.perf_counter() - begin)
+    ratios = [b / a for a, b in zip(*times)][5:]
+    print(f"a step of torch's Adam over Sheaf's, hidden 256: {statistics.median(ratios):.3f} of "
+          f"{statistics.median(times[0]) * 1e3:.1f} ms; of the least {min(times[1]) / min(times[0]):.3f}")
+
+
+PARTS = {"convert": convert, "run": run, "call": call, "import": imports, "epoch": epoch, "first": first,
+         "torch": torch_step}
 for part in sys.argv[1:] or PARTS:
     if part not in PARTS:
         sys.exit(f"there is no part '{part}' but {', '.join(PARTS)}")

@@ -189,6 +189,11 @@ const Reading *Classes::learn(uint32_t data, PyTypeObject *type) {
       }
       if (reading->members.size() > 1)
         reading->ahead = reading->members.back().offset;
+      reading->isFlat =
+          !reading->tupleSize && !reading->members.empty() &&
+          std::ranges::all_of(reading->members, [](const Member &member) {
+            return member.kind == rt::TypeKind::Int || member.kind == rt::TypeKind::Token;
+          });
       readings_.push_back(std::move(reading));
       insert(tables_[data], type, readings_.back().get());
       return readings_.back().get();

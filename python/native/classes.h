@@ -46,6 +46,7 @@ struct Reading {
   Py_ssize_t tupleSize = 0; ///< not 0: it is a tuple, with so many elements at least
   int64_t slots = 0;        ///< of the value that is made: the constructor and its fields
   Py_ssize_t ahead = -1;    ///< where the address of the last of several fields is
+  bool isFlat = false;      ///< it has fields, and they are ints and tokens
   std::vector<Member> members;
 };
 

@@ -141,6 +141,26 @@ void Encoder::enterOptional(const OptionalData &data, PyObject *part, bool held,
   enter(nb::steal(part), data.value.type, to);
 }
 
+inline bool Encoder::putFlat(PyObject *object, const Reading &reading, Slot *to) {
+  // What is found out too late costs a place in the heap; mostly the first field tells.
+  Slot *slots = nullptr, *at = nullptr;
+  for (const Member &member : reading.members) {
+    PyObject *part = fieldOf(object, member);
+    int64_t number;
+    if (!part || !isSmallInt(part, number))
+      return false;
+    if (member.kind == TypeKind::Token &&
+        static_cast<uint64_t>(number) >= static_cast<uint64_t>(member.tokens))
+      return false;
+    if (!slots)
+      at = slots = heap_.allocate(reading.slots);
+    *++at = number;
+  }
+  slots[0] = reading.constructor;
+  *to = std::bit_cast<Slot>(slots);
+  return true;
+}
+
 void Encoder::walk() {
   const Classes &classes = model_.classes();
   while (!frames_.empty()) {
@@ -180,7 +200,8 @@ void Encoder::walk() {
     // What runs nobody's code comes first: plain ints, and objects of classes that were met before.
     if (member->kind == TypeKind::Data) {
       if (const Reading *reading = classes.known(member->data, Py_TYPE(part))) [[likely]] {
-        enterData(part, held, *reading, to);
+        if (!reading->isFlat || held || sharing_ || !putFlat(part, *reading, to))
+          enterData(part, held, *reading, to);
         continue;
       }
       if (const OptionalData *data = classes.optional(member->data)) {

@@ -71,6 +71,8 @@ private:
   /// They take a reference to the object, if it is `held`.
   void enter(nb::object held, uint32_t type, rt::Slot *to);
   void enterData(PyObject *object, bool held, const Reading &reading, rt::Slot *to);
+  /// The value of an object with numbers alone, if they are plain ints. Nothing else is looked at.
+  bool putFlat(PyObject *object, const Reading &reading, rt::Slot *to);
   void enterOptional(const OptionalData &data, PyObject *object, bool held, rt::Slot *to);
   /// Writes what is around a value that may be None. Gives the place of the value.
   rt::Slot *optional(const OptionalData &data, bool isNone, rt::Slot *to);
@@ -99,7 +101,7 @@ private:
   size_t secured_ = 0; ///< so many frames are held
   const char *argument_ = "";
   size_t instance_ = 0;
-  size_t nodes_ = 0; ///< of data in this value
+  size_t nodes_ = 0; ///< of data in this value, but for what is flat
   bool sharing_ = false;
   std::unordered_map<Read, Seen, ReadHash> seen_;
   std::unordered_map<uint32_t, std::vector<Member>> parts_;
