@@ -152,6 +152,10 @@ class Compiled(AsyncCalls):
         from . import model as native
         weights = {name: param.value for name, param in program.weights.items()}
         options = {**self._options, **more}
+        if program.vocabularies:
+            given = options.get("vocab")
+            given = {} if given is None else given if isinstance(given, dict) else {"": given}
+            options["vocab"] = {**program.vocabularies, **given}
         if weights:
             options["weights"] = weights
         try:

@@ -134,8 +134,20 @@ def _fits(module, annotation, array, bound, what):
             raise ShapeError(f"{what} is {annotation!r}, and is {type_of(array)}{named}")
 
 
+def words_of(module, name):
+    """The words of a vocabulary that a Module has: a list of texts called `vocab`, or `tag_vocab` for
+    Token["tag"]. None if the attribute is no such."""
+    value = vars(module).get(name)
+    is_vocabulary = name == "vocab" or name.endswith("_vocab")
+    if is_vocabulary and isinstance(value, (list, tuple)) and value and all(isinstance(w, str) for w in value):
+        return value
+    return None
+
+
 def _number(module, name):
     value = getattr(module, name, None)
+    if isinstance(value, (list, tuple)) and words_of(module, name):
+        return len(value)
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 

@@ -101,12 +101,13 @@ class Program:
     the text: Param}; `signatures` {method: [Parameter]}; `data` the declarations of data types, by
     which values of Python become values of the program; `place(line, column, end_line, end_column)`
     the Place in Python; `names` {name in the text: name in Python}; `watched` what was read of globals
-    and attributes, as (dict or object, name, value).
+    and attributes, as (dict or object, name, value); `vocabularies` the words of those that the model has.
     """
 
     def __init__(self):
         self.entries, self.weights, self.signatures, self.results = {}, {}, {}, {}
         self.data, self.names, self.watched, self.owners = [], {}, [], {}
+        self.vocabularies = {}
         self.text, self._text = "", None
         self.option = None
 

@@ -7,6 +7,7 @@ import sys
 
 from ..errors import CompileError
 from ..module import Module
+from ..signatures import words_of
 from . import kinds
 from .annotations import Reader, Unknown, dims_of, namespaces
 from .capture import capture
@@ -71,7 +72,8 @@ class Lowering(Layers, Writing):
             if isinstance(value, int) and not isinstance(value, bool):
                 self.watch(obj, name, value)
                 return value
-            return None
+            words = words_of(obj, name)
+            return len(words) if words else None
         return ints
 
     # ---- Functions ----
@@ -188,6 +190,7 @@ class Lowering(Layers, Writing):
             program.signatures[name] = d.parameters
             program.results[name] = d.result
         program.weights = self._weights()
+        program.vocabularies = self.vocabularies()
         program.data = list(self.data.declarations)
         program.watched = list(self.watched.values())
         program.option = self.option

@@ -1,4 +1,5 @@
 """The text of a Program: names for all that is in it, and what stands where."""
+from ..signatures import words_of
 from . import kinds
 from .layers import locals_of
 from .names import FUNCTIONS, RESERVED, Scope, spelled
@@ -127,6 +128,18 @@ class Writing:
             for name, value in vars(obj).items():
                 if (name == "vocab" or name.endswith("_vocab")) and isinstance(value, int) and value > 0:
                     found[name] = value
+                elif words_of(obj, name):
+                    self.watch(obj, name, value)
+                    found[name] = len(value)
+        return found
+
+    def vocabularies(self):
+        """{vocabulary: its words}, of those that the model has as lists."""
+        found = {}
+        for name in vars(self.root.object) if self.root.object is not None else ():
+            words = words_of(self.root.object, name)
+            if words:
+                found[name.removesuffix("vocab").removesuffix("_")] = list(words)
         return found
 
     def _owner(self, owner):

@@ -250,3 +250,39 @@ def test_layers_beside_a_list(name):
         wanted = eager(getattr(model, name), arguments)
         assert isinstance(wanted, Exception) == (name == "same" and len(arguments[1]) != 3)
         assert agree(wanted, result), (arguments, wanted, result)
+
+
+class Words(Module):
+    def __init__(self, words, tags):
+        self.vocab, self.tag_vocab, self.size = words, tags, 2
+        self.embedding = Param(len(words), 2, init=normal(1.0))
+
+    def forward(self, word: Token, tag: Token["tag"]) -> Float32["size"]:
+        return self.embedding[word] + one_hot(tag, 2)
+
+    def hot(self, word: Token) -> Float32["vocab"]:
+        return one_hot(word, 3)
+
+    def other(self, x: Float32["n"]) -> Float32["n"]:
+        return x + 1
+
+
+def test_vocabularies_are_attributes(tmp_path):
+    words, tags = ["<unk>", "good", "bad"], ("<unk>", "N")
+    model = Words(words, tags)
+    fast = jit(model)
+    wanted = [model(1, 0), model(2, 1), model(0, 0)]
+    assert np.allclose(fast(["good", 2, "none"], ["x", "N", 0]), wanted)
+    assert fast.hot(["bad"]).tolist() == [[0, 0, 1]] == [model.hot(2).tolist()]
+    assert fast.other([X[:1]])[0] == X[0] + 1
+    fast.save(tmp_path / "words.sheafc")
+    assert np.allclose(sf.load(tmp_path / "words.sheafc")(["good"], ["x"]), wanted[:1])
+    assert np.allclose(jit(model, vocab=["<unk>", "gut", "schlecht"])(["gut"], ["x"]), wanted[:1])
+    model.vocab = ["<unk>", "other", "words"]
+    with pytest.raises(RuntimeError, match="'vocab' has changed"):
+        fast(["good"], ["N"])
+
+
+def test_vocabularies_begin_with_what_is_unknown():
+    with pytest.raises(ValueError, match="<unk>"):
+        jit(Words(["good", "bad", "so"], ["<unk>", "N"]))(["good"], ["N"])
