@@ -31,7 +31,7 @@ FUNCTIONS = {
     "requires_grad": "every Param is trained", "contiguous": "x as it is", "size": "x.shape[axis]", "dim": "len(x.shape)",
     "pad_sequence": _ONE_INPUT, "vmap": _ONE_INPUT, "grad": "sf.value_and_grad(fast.loss), sf.vjp",
     "linear": "x @ weight.T + bias", "scaled_dot_product_attention": "attention(q, k, v, causal=1)",
-    "shape": "x.shape[axis]", "copy": "x: values never change", "t": "x.T",
+    "debug": "print in eager code: model(x) instead of fast(x)", "shape": "x.shape[axis]", "copy": "x: values never change", "t": "x.T",
     "logical_xor": "a != b, of bools", "remainder": "i32 and host ints: a % b", "mode": "a loop",
 }
 

@@ -244,6 +244,12 @@ def f(xs: list[int], b: bool) -> list[int]:
 #                                                ^
 """, "whether 'zip' is strict", "strict=True"),
     ("""
+def f(x: int) -> int:
+    sf.debug.print(x)
+#   ^^^^^^^^
+    return x
+""", "'sf' has no 'debug'", "print in eager code"),
+    ("""
 def f(x: Float32["n"]) -> int:
     return sf.shape(x)[0]
 #          ^^^^^^^^
