@@ -200,6 +200,11 @@ void api::compileModel(const Request &request, Answer &answer, const UseModel &u
     finding.text = "warning: " + warning + "\n";
   }
   answer.storedNames = model->storedNames();
+  answer.dims = options.dims;
+  std::string whole;
+  for (const SourceText &text : source.files())
+    whole += text.text();
+  answer.sourceHash = io::contentHash(whole);
   use(*model, source);
   answer.outcome = Answer::Compiled;
 }

@@ -2,6 +2,7 @@
 #include "runtime/api/compile.h"
 #include "runtime/api/options.h"
 #include "runtime/api/weights.h"
+#include "runtime/fit/config.h"
 
 #include <mutex>
 #include <span>
@@ -231,6 +232,25 @@ void api::checkOutcome(const compile::Answer &answer) {
 
 namespace {
 
+/// What `sheaf train` would have been given for this.
+std::shared_ptr<const fit::TrainConfig> originOf(const sheaf_compile_options &options,
+                                                 const compile::Request &request,
+                                                 const compile::Answer &answer) {
+  auto origin = std::make_shared<fit::TrainConfig>();
+  if (options.path && !options.resolve) {
+    origin->model = options.path;
+    origin->hashes["model"] = answer.sourceHash;
+  }
+  for (const auto &[name, value] : answer.dims)
+    origin->dims.push_back(name + "=" + std::to_string(value));
+  origin->constants = io::constantsText(answer.compiled.description.model.constants);
+  origin->without = request.without;
+  origin->targetCpu = request.targetCpu;
+  origin->precision = request.bf16 ? "bf16" : "f32";
+  origin->dropout = request.dropout;
+  return origin;
+}
+
 std::shared_ptr<const LoadedModel> compiled(const sheaf_compile_options &options,
                                             std::vector<compile::Finding> &findings) {
   compile::Request request = requestOf(options);
@@ -240,10 +260,13 @@ std::shared_ptr<const LoadedModel> compiled(const sheaf_compile_options &options
   compiler().compile(request, answer);
   findings = std::move(answer.findings);
   checkOutcome(answer);
-  return std::make_shared<LoadedModel>(
-      artefact::Artefact::make(std::move(answer.compiled), [&](rt::Session &session) {
-        weights.set(session, answer, findings);
-      }));
+  std::shared_ptr<const fit::TrainConfig> origin = originOf(options, request, answer);
+  return std::make_shared<LoadedModel>(artefact::Artefact::make(std::move(answer.compiled),
+                                                                [&](rt::Session &session) {
+                                                                  weights.set(session, answer,
+                                                                              findings);
+                                                                }),
+                                       std::move(origin));
 }
 
 } // namespace

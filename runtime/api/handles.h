@@ -21,6 +21,10 @@
 #include <string>
 #include <vector>
 
+namespace sheaf::fit {
+struct TrainConfig;
+}
+
 namespace sheaf::api {
 
 /// An argument that the caller may not give.
@@ -70,7 +74,11 @@ template <typename T> T &given(T *pointer, const char *what) {
 /// An open artefact with what the interface looks up again and again. Immutable.
 class LoadedModel {
 public:
-  explicit LoadedModel(std::unique_ptr<artefact::Artefact> artefact);
+  explicit LoadedModel(std::unique_ptr<artefact::Artefact> artefact,
+                       std::shared_ptr<const fit::TrainConfig> origin = nullptr);
+
+  /// What it was compiled from, and with which options; null for an artefact.
+  const fit::TrainConfig *origin() const { return origin_.get(); }
 
   const artefact::Artefact &artefact() const { return *artefact_; }
   const rt::Model &model() const { return artefact_->model(); }
@@ -115,6 +123,7 @@ public:
 
 private:
   std::unique_ptr<artefact::Artefact> artefact_;
+  std::shared_ptr<const fit::TrainConfig> origin_;
   std::vector<std::string> texts_;               ///< by type
   std::vector<int64_t> slots_;                   ///< by type
   std::vector<std::vector<int64_t>> fieldSlots_; ///< by data and constructor
@@ -131,6 +140,10 @@ struct ReadFile {
   explicit ReadFile(io::Dataset read) : dataset(std::move(read)) {}
 
   io::Dataset dataset;
+  /// The file, what it held (io::contentHash()), and how it was read.
+  std::string path, hash, format = "auto";
+  bool strict = false, strictWords = false, limited = false;
+  int64_t skipBad = 0;
   int64_t words = 0, unknown = 0; ///< looked up in vocabularies; not there
   mutable std::once_flag placesMade;
   mutable std::vector<std::string> places; ///< by instance

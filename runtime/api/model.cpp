@@ -75,8 +75,9 @@ sheaf_status statusOfException() noexcept {
   }
 }
 
-LoadedModel::LoadedModel(std::unique_ptr<artefact::Artefact> artefact)
-    : artefact_(std::move(artefact)) {
+LoadedModel::LoadedModel(std::unique_ptr<artefact::Artefact> artefact,
+                         std::shared_ptr<const fit::TrainConfig> origin)
+    : artefact_(std::move(artefact)), origin_(std::move(origin)) {
   for (uint32_t i = 0; i < types().types.size(); ++i) {
     texts_.push_back(io::typeName(types(), i));
     slots_.push_back(types().slots(i));

@@ -47,12 +47,21 @@ sheaf_status sheaf_values_read(sheaf_model *model, const char *path,
     } catch (const io::ReadingStopped &stopped) {
       throw Stopped(stopped.what());
     }
-    const io::Dataset &dataset = store->file->dataset;
+    ReadFile &file = *store->file;
+    file.path = path;
+    file.hash = io::contentHash(text.text);
+    if (asked.format)
+      file.format = asked.format;
+    file.strict = reading.strict;
+    file.strictWords = asked.strict_words != 0;
+    file.limited = asked.limit != 0;
+    file.skipBad = reading.skipBad;
+    const io::Dataset &dataset = file.dataset;
     for (int64_t i = 0; i < dataset.size(); ++i)
       store->instances.push_back(dataset.instance(i));
     for (const io::VocabularyReader::Unknown &unknown : tokens.unknown()) {
-      store->file->words += unknown.words;
-      store->file->unknown += unknown.unknown;
+      file.words += unknown.words;
+      file.unknown += unknown.unknown;
     }
     *values = new sheaf_values{std::move(store)};
   });

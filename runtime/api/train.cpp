@@ -2,10 +2,11 @@
 #include "runtime/api/measure.h"
 #include "runtime/api/optimizer.h"
 #include "runtime/api/options.h"
+#include "runtime/api/train_config.h"
 #include "runtime/api/weights.h"
 
 #include "runtime/fit/checkpoint.h"
-#include "runtime/fit/training.h"
+#include "runtime/io/weights_path.h"
 
 #include <algorithm>
 #include <cmath>
@@ -21,6 +22,7 @@ struct sheaf_training {
     std::shared_ptr<const ValueStore> data;
     std::shared_ptr<RunningModel> running;
   };
+  bool describesMeasures = false; ///< in config.json
 
   std::shared_ptr<Running> running;
   std::shared_ptr<RunningModel> origin;
@@ -100,15 +102,45 @@ void requireLoss(const rt::Model &model) {
 }
 
 /// Where the files of a training stand, and how far it is.
-void openDirectory(fit::Training &training, const std::string &directory, bool resume) {
+void openDirectory(sheaf_training &of, const sheaf_training_options &asked,
+                   const fit::TrainingOptions &options) {
+  fit::Training &training = *of.training;
+  const std::string directory = asked.directory;
+  const LoadedModel &model = *of.origin->model;
   training.keepIn(directory);
-  if (!resume)
-    return training.begin();
+  auto keepConfig = [&] {
+    of.describesMeasures = true;
+    training.keepConfig(configOf(model, *of.data, of.running->options, options));
+  };
+  if (!asked.resume) {
+    training.begin();
+    return keepConfig();
+  }
   bool found = training.restore();
   if (!found && training.directory()->holds() == fit::Directory::Holds::Weights)
     throw UserError(directory +
                     " holds the weights of a training, and no checkpoint to go on from");
   training.restoreFiles();
+  std::string path = training.directory()->file("config.json");
+  if (!io::isFile(path))
+    return keepConfig();
+  fit::TrainConfig config = resumedConfig(path, options, model.model(), training.course().steps);
+  config.ownWeights |= !found;
+  // One that was given up before it had all measures has none.
+  of.describesMeasures = config.dev.empty() && config.metric.empty();
+  training.keepConfig(std::move(config));
+}
+
+/// The measures have changed.
+void keepMeasures(sheaf_training &of) {
+  if (!of.describesMeasures || !of.training->config())
+    return;
+  std::vector<GivenMeasure> given;
+  for (size_t i = 0; i < of.dev.size(); ++i)
+    given.push_back({of.training->measures()[i], *of.dev[i].running->model, *of.dev[i].data});
+  fit::TrainConfig config = *of.training->config();
+  describeMeasures(given, config);
+  of.training->keepConfig(std::move(config));
 }
 
 /// Calls `work` while nobody else uses the session.
@@ -198,7 +230,7 @@ sheaf_status sheaf_training_create(sheaf_session *session, sheaf_model *model,
       made->training = std::make_unique<fit::Training>(*made->origin->session, dataOf(*made->data),
                                                        of->vocabularies(), chosen);
       if (asked.directory)
-        openDirectory(*made->training, asked.directory, asked.resume != 0);
+        openDirectory(*made, asked, chosen);
     });
     *training = made.release();
   });
@@ -222,6 +254,7 @@ sheaf_status sheaf_training_add_measure(sheaf_training *training, sheaf_model *m
       of.dev.push_back(std::move(dev));
       of.training->addMeasure({metric, *of.dev.back().running->session, dataOf(*of.dev.back().data),
                                asked.less_is_better != 0});
+      keepMeasures(of);
     });
   });
 }

@@ -87,6 +87,8 @@ struct Answer {
   io::Vocabularies vocabularies; ///< all that the model has
   /// By parameter: what else files of weights may call it.
   std::map<std::string, std::vector<std::string>> storedNames;
+  std::map<std::string, int64_t> dims; ///< that were given, or that the weights tell
+  std::string sourceHash;              ///< io::contentHash() of the source and what it uses
 };
 
 /// A mini-batch that is to be told of.

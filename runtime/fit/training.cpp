@@ -99,6 +99,16 @@ std::optional<Directory::Rebuilt> Training::restoreFiles() {
   return rebuilt;
 }
 
+void Training::keepConfig(TrainConfig config) {
+  config_ = std::move(config);
+  saveConfig();
+}
+
+void Training::saveConfig() const {
+  if (directory_ && config_)
+    config_->save(directory_->file("config.json"));
+}
+
 void Training::keepWeights(const std::string &name) {
   if (directory_)
     directory_->saveWeights(name, session_.model(), vocabularies_,
@@ -121,8 +131,13 @@ void Training::checkpoint() {
 }
 
 void Training::finish() {
-  if (directory_ && options_.keep == 0)
-    keepCheckpoints(directory_->path(), 0);
+  if (!directory_ || options_.keep != 0)
+    return;
+  if (config_ && !config_->ended) {
+    config_->ended = true;
+    saveConfig();
+  }
+  keepCheckpoints(directory_->path(), 0);
 }
 
 bool Training::restoreBest() {
@@ -147,6 +162,11 @@ rt::TrainingStep Training::step(const std::stop_token &stop) {
   if (step.stopped)
     return step;
   course_.add(step);
+  // How many parts the first step was found to need is part of the training from then on.
+  if (step.number == 0 && config_ && config_->parts == "auto" && trainer_.parts() > 1) {
+    config_->parts = std::to_string(trainer_.parts());
+    saveConfig();
+  }
   instances_ += step.instances;
   if (step.failed && failed_ == 0)
     firstFailure_ = data_.failure(*step.error);

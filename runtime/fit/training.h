@@ -16,6 +16,7 @@
 #ifndef SHEAF_RUNTIME_FIT_TRAINING_H
 #define SHEAF_RUNTIME_FIT_TRAINING_H
 
+#include "runtime/fit/config.h"
 #include "runtime/fit/directory.h"
 #include "runtime/fit/evaluate.h"
 #include "runtime/train/course.h"
@@ -109,6 +110,10 @@ public:
   bool restore(const std::function<void(const std::string &why)> &onDamaged = {});
   /// Files beside the checkpoints that are missing.
   std::optional<Directory::Rebuilt> restoreFiles();
+  /// Writes this to the directory, and keeps up there what the training finds out.
+  void keepConfig(TrainConfig config);
+  /// Null when there is none.
+  const TrainConfig *config() const { return config_ ? &*config_ : nullptr; }
 
   //===--- The loop ---------------------------------------------------------===//
 
@@ -165,6 +170,7 @@ public:
   bool restoreBest();
 
 private:
+  void saveConfig() const;
   void keepWeights(const std::string &name);
   void keepBest();
 
@@ -177,6 +183,7 @@ private:
   rt::Course course_;
   std::vector<DevMeasure> measures_;
   std::optional<Directory> directory_;
+  std::optional<TrainConfig> config_;
   int64_t instances_ = 0, failed_ = 0, halved_ = 0;
   std::string firstFailure_;
   std::vector<std::vector<uint8_t>> best_; ///< row-major, by parameter

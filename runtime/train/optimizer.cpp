@@ -88,6 +88,8 @@ LearningRate::Schedule scheduleNamed(const std::string &name) {
   return static_cast<LearningRate::Schedule>(numberOf(name, kSchedules, "schedule"));
 }
 
+std::string_view scheduleName(LearningRate::Schedule schedule) { return kSchedules[schedule]; }
+
 double LearningRate::at(int64_t step) const {
   if (step < warmup)
     return peak * static_cast<double>(step + 1) / static_cast<double>(warmup);

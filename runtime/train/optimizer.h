@@ -112,6 +112,7 @@ struct LearningRate {
 };
 /// constant, linear, cosine. Throws UserError for any other.
 LearningRate::Schedule scheduleNamed(const std::string &name);
+std::string_view scheduleName(LearningRate::Schedule schedule);
 
 } // namespace sheaf::rt
 

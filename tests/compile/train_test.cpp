@@ -198,6 +198,90 @@ TEST_F(Trained, GoesOnWithWhatTheCommandBegan) {
   command("train --resume begun --epochs 5");
 }
 
+TEST_F(Trained, BeginsWhatTheCommandGoesOnWith) {
+  command(train("--epochs 4 -o whole"));
+  sheaf_optimizer_options optimizer;
+  sheaf_training_options how = options(optimizer);
+  how.epochs = 2;
+  std::string mine = path("mine");
+  how.directory = mine.c_str();
+  {
+    sheaf::Session session;
+    sheaf::Training training(session, *loss, sheaf::readValues(*loss, path("train.jsonl")), how);
+    training.addMeasure(*right, sheaf::readValues(*right, path("dev.jsonl")));
+    for (const sheaf_training_event &event : training)
+      EXPECT_EQ(event.failed, 0u);
+  }
+  command("train --resume mine");
+  EXPECT_NE(read("err.txt").find("this training has ended, after 2 epochs"), std::string::npos);
+  EXPECT_EQ(read("err.txt").find("has changed"), std::string::npos) << read("err.txt");
+  command("train --resume mine --epochs 4");
+  expectEqualFiles("whole", "mine");
+  EXPECT_NE(read("mine/config.json").find("after step 8: --epochs \\\"4\\\" instead of \\\"2\\\""),
+            std::string::npos);
+  command("eval m.sheaf --metric right --data dev.jsonl --weights mine");
+  command("run m.sheaf --entry right --data dev.jsonl --weights mine");
+  // The program goes on with it, and changes what it changes there, too.
+  how.epochs = 5;
+  how.resume = 1;
+  sheaf::Session session;
+  sheaf::Training training(session, *loss, sheaf::readValues(*loss, path("train.jsonl")), how);
+  training.addMeasure(*right, sheaf::readValues(*right, path("dev.jsonl")));
+  while (training.next().kind != SHEAF_TRAINING_ENDED) {
+  }
+  EXPECT_NE(read("mine/config.json").find("after step 16: --epochs \\\"5\\\" instead of \\\"4\\\""),
+            std::string::npos);
+  EXPECT_NE(read("mine/config.json").find("\"metric\": [\n    \"right\"\n  ]"), std::string::npos);
+}
+
+TEST_F(Trained, WantsToBeToldWhatNoFileSays) {
+  command("train m.sheaf --vocab v.txt --data train.jsonl --epochs 2 --seed 5 -o whole");
+  sheaf::CompileOptions made;
+  made.text = kSource;
+  made.name = "m.sheaf";
+  made.entry = "loss";
+  made.training = made.dropout = true;
+  made.seed = 5;
+  made.vocabularies = {{"", path("v.txt"), {}, 0}};
+  sheaf::Model model = sheaf::compile(made);
+  sheaf_read_options reading{};
+  reading.limit = 30; // all of them, but who knows
+  sheaf_training_options how{};
+  how.epochs = 2;
+  how.seed = 5;
+  std::string mine = path("mine");
+  how.directory = mine.c_str();
+  auto begun = [&](int steps) {
+    sheaf::Session session;
+    sheaf::Training training(session, model, sheaf::readValues(model, path("train.jsonl"), reading),
+                             how);
+    for (int i = 0; i < steps; ++i)
+      training.next();
+  };
+  begun(0);
+  std::string resume = "train m.sheaf --resume mine --data train.jsonl";
+  auto fails = [&](const std::string &arguments, int code, const std::string &message) {
+    std::string line = "cd '" + directory.string() + "' && '" SHEAF_COMMAND "' " + arguments +
+                       " >out.txt 2>err.txt";
+    EXPECT_EQ(WEXITSTATUS(std::system(line.c_str())), code);
+    EXPECT_NE(read("err.txt").find(message), std::string::npos) << read("err.txt");
+  };
+  fails(resume, 1, "mine: no checkpoint yet, and only the program that began this training has");
+  fs::remove_all(mine);
+  begun(2); // the epoch with its step
+  fails("train --resume mine", 2, "mine was begun by a program, which did not tell model");
+  fails("train --resume mine m.sheaf", 2, "which did not tell --data");
+  fails(resume + " --dev dev.jsonl", 2, "--dev is given with --resume");
+  command(resume);
+  expectEqualFiles("whole", "mine");
+  command("train --resume mine"); // it stands there now
+  EXPECT_NE(read("mine/config.json").find("\"model\": \"m.sheaf\""), std::string::npos);
+  write("mine/config.json", "{\n  \"lr\": 1e-3,,\n}");
+  fails("train --resume mine", 1, "mine/config.json:2:14: ");
+  write("mine/config.json", "{\"lr\": true}");
+  fails("train --resume mine", 1, "mine/config.json: 'lr' is missing or wrong");
+}
+
 TEST_F(Trained, TakesValuesOfMemory) {
   sheaf::Values read = sheaf::readValues(*loss, path("train.jsonl"));
   EXPECT_EQ(read.size(), 30u);

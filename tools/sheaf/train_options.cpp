@@ -3,8 +3,7 @@
 
 #include "tools/sheaf/command.h"
 
-#include "compiler/report/ReportJson.h"
-#include "runtime/io/text.h"
+#include "runtime/io/weights_path.h"
 #include "runtime/model/error.h"
 
 #include <fmt/format.h>
@@ -14,12 +13,11 @@
 #include <array>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
+#include <set>
 
 namespace sheaf::tool {
 
 namespace fs = std::filesystem;
-using driver::Json;
 
 void TrainOptions::add(CLI::App &app) {
   model.add(app, /*vocabulary=*/true, EntryOption::Loss);
@@ -117,80 +115,81 @@ rt::TrainerOptions TrainOptions::trainer(const rt::Model &loss, int64_t instance
   return options;
 }
 
+/// Each option with its place in config.json.
 template <typename Self, typename Visit> void TrainOptions::visit(Self &self, Visit field) {
-  field("model", self.model.model);
-  field("dims", self.model.dims);
-  field("constants", self.model.constants);
-  field("loss", self.model.entry);
-  field("without", self.model.without);
-  field("target", self.model.target);
-  field("target_cpu", self.model.targetCpu);
-  field("target_cache", self.model.targetCache);
-  field("precision", self.model.precision);
-  field("dropout", self.model.dropout);
-  field("vocab", self.model.vocabs);
-  field("data", self.data.data);
-  field("data_format", self.data.format);
-  field("strict_vocab", self.data.strictVocab);
-  field("strict_data", self.data.strictData);
-  field("skip_bad_lines", self.data.skipBadLines);
-  field("tokenizer", self.data.tokenizer);
-  field("weights", self.weights.weights);
-  field("strict_weights", self.weights.strict);
-  field("rename", self.weights.renames);
-  field("init_from", self.weights.initFrom);
-  field("fresh", self.weights.fresh);
-  field("seed", self.weights.seed);
-  field("sample_seed", self.limits.sampleSeed);
-  field("memory_limit", self.limits.memoryLimitText);
-  field("fold_memory", self.limits.foldMemoryText);
-  field("max_depth", self.limits.maxDepthText);
-  field("max_steps", self.limits.maxStepsText);
-  field("fibers", self.limits.fibersText);
-  field("forks", self.limits.forksText);
-  field("hostile", self.limits.hostile);
-  field("dev", self.dev);
-  field("metric", self.metrics);
-  field("optimizer", self.update.optimizer);
-  field("schedule", self.update.schedule);
-  field("reduction", self.update.reduction);
-  field("loss_scale", self.lossScale);
-  field("lr", self.update.rate);
-  field("momentum", self.update.momentum);
-  field("beta1", self.update.beta1);
-  field("beta2", self.update.beta2);
-  field("decay", self.update.decay);
-  field("epsilon", self.update.epsilon);
-  field("weight_decay", self.update.weightDecay);
-  field("clip", self.update.clip);
-  field("ema", self.ema);
-  field("freeze", self.update.frozen);
-  field("no_decay", self.update.noDecay);
-  field("lr_for", self.update.rates);
-  field("decay_for", self.update.decays);
-  field("warmup", self.update.warmup);
-  field("batch", self.update.batch);
-  field("accumulate", self.update.accumulate);
-  field("parts", self.update.parts);
-  field("sums", self.sums);
-  field("epochs", self.epochs);
-  field("patience", self.patience);
-  field("log_every", self.logEvery);
-  field("tensorboard", self.tensorboard);
-  field("detect_anomaly", self.detectAnomaly);
-  field("keep", self.keep);
-  field("checkpoint_every", self.checkpointEvery);
-  field("hashes", self.hashes);
-  field("history", self.history);
-  field("ended", self.hasEnded);
+  using Config = fit::TrainConfig;
+  field(self.model.model, &Config::model);
+  field(self.model.dims, &Config::dims);
+  field(self.model.constants, &Config::constants);
+  field(self.model.entry, &Config::loss);
+  field(self.model.without, &Config::without);
+  field(self.model.target, &Config::target);
+  field(self.model.targetCpu, &Config::targetCpu);
+  field(self.model.targetCache, &Config::targetCache);
+  field(self.model.precision, &Config::precision);
+  field(self.model.dropout, &Config::dropout);
+  field(self.model.vocabs, &Config::vocab);
+  field(self.data.data, &Config::data);
+  field(self.data.format, &Config::dataFormat);
+  field(self.data.strictVocab, &Config::strictVocab);
+  field(self.data.strictData, &Config::strictData);
+  field(self.data.skipBadLines, &Config::skipBadLines);
+  field(self.data.tokenizer, &Config::tokenizer);
+  field(self.weights.weights, &Config::weights);
+  field(self.weights.strict, &Config::strictWeights);
+  field(self.weights.renames, &Config::rename);
+  field(self.weights.initFrom, &Config::initFrom);
+  field(self.weights.fresh, &Config::fresh);
+  field(self.ownWeights, &Config::ownWeights);
+  field(self.weights.seed, &Config::seed);
+  field(self.limits.sampleSeed, &Config::sampleSeed);
+  field(self.limits.memoryLimitText, &Config::memoryLimit);
+  field(self.limits.foldMemoryText, &Config::foldMemory);
+  field(self.limits.maxDepthText, &Config::maxDepth);
+  field(self.limits.maxStepsText, &Config::maxSteps);
+  field(self.limits.fibersText, &Config::fibers);
+  field(self.limits.forksText, &Config::forks);
+  field(self.limits.hostile, &Config::hostile);
+  field(self.dev, &Config::dev);
+  field(self.metrics, &Config::metric);
+  field(self.update.optimizer, &Config::optimizer);
+  field(self.update.schedule, &Config::schedule);
+  field(self.update.reduction, &Config::reduction);
+  field(self.lossScale, &Config::lossScale);
+  field(self.update.rate, &Config::rate);
+  field(self.update.momentum, &Config::momentum);
+  field(self.update.beta1, &Config::beta1);
+  field(self.update.beta2, &Config::beta2);
+  field(self.update.decay, &Config::decay);
+  field(self.update.epsilon, &Config::epsilon);
+  field(self.update.weightDecay, &Config::weightDecay);
+  field(self.update.clip, &Config::clip);
+  field(self.ema, &Config::ema);
+  field(self.update.frozen, &Config::freeze);
+  field(self.update.noDecay, &Config::noDecay);
+  field(self.update.rates, &Config::rateFor);
+  field(self.update.decays, &Config::decayFor);
+  field(self.update.rateFactors, &Config::rateFactors);
+  field(self.update.warmup, &Config::warmup);
+  field(self.update.batch, &Config::batch);
+  field(self.update.accumulate, &Config::accumulate);
+  field(self.update.parts, &Config::parts);
+  field(self.epochs, &Config::epochs);
+  field(self.patience, &Config::patience);
+  field(self.logEvery, &Config::logEvery);
+  field(self.tensorboard, &Config::tensorboard);
+  field(self.detectAnomaly, &Config::detectAnomaly);
+  field(self.keep, &Config::keep);
+  field(self.checkpointEvery, &Config::checkpointEvery);
+  field(self.hashes, &Config::hashes);
+  field(self.history, &Config::history);
+  field(self.hasEnded, &Config::ended);
 }
 
-void TrainOptions::save(const std::string &path) const {
-  Json config;
-  visit(*this, [&](const char *key, const auto &value) { config[key] = value; });
-  io::AtomicFile file(path);
-  file.write(driver::jsonText(config));
-  file.commit();
+fit::TrainConfig TrainOptions::config() const {
+  fit::TrainConfig config;
+  visit(*this, [&](const auto &value, auto member) { config.*member = value; });
+  return config;
 }
 
 /// The vocabularies of a training, as --vocab takes them.
@@ -227,21 +226,8 @@ constexpr std::array kMayChange = {"--epochs",       "--lr",
                                    "--fold-memory",  "--fibers",
                                    "--forks",        "--detect-anomaly",
                                    "--target-cache"};
-/// Members that there were not always: older trainings have their defaults.
-constexpr std::array kLater = {
-    "precision", "strict_weights", "rename",  "init_from", "fresh",       "lr_for",
-    "decay_for", "patience",       "history", "ended",     "strict_data", "skip_bad_lines",
-    "forks",     "target_cache",   "target",  "tokenizer", "constants",   "parts"};
-
 template <typename Names> bool isAmong(const Names &names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
-}
-
-/// The option that gives the value of a member of config.json.
-std::string optionOf(std::string_view key) {
-  std::string option = "--" + std::string(key);
-  std::replace(option.begin(), option.end(), '_', '-');
-  return option;
 }
 
 } // namespace
@@ -253,50 +239,34 @@ bool TrainOptions::hasChanged(std::string_view option) const {
 }
 
 void TrainOptions::read(const CLI::App &app) {
-  std::vector<std::string> given;
+  std::string path = resume + "/config.json";
+  if (!io::isFile(path))
+    throw UserError(path + ": cannot be read; is '" + resume + "' a training?");
+  fit::TrainConfig now = config(), before = now;
+  before.load(path);
+  std::set<std::string> given;
   for (const CLI::Option *option : app.get_options()) {
-    if (!option->count() || isAmong(kChangeNothing, option->get_name()))
+    const std::string &name = option->get_name();
+    if (!option->count() || isAmong(kChangeNothing, name))
       continue;
-    if (!isAmong(kMayChange, option->get_name()))
-      throw UsageError(option->get_name() +
+    if (!isAmong(kMayChange, name) && !isAmong(before.untold, name))
+      throw UsageError(name +
                        " is given with --resume: a training goes on as it was begun, but for " +
                        fmt::format("{}", fmt::join(kMayChange, ", ")));
-    given.push_back(option->get_name());
+    given.insert(name);
   }
-  std::string path = resume + "/config.json";
-  std::ifstream file(path);
-  if (!file)
-    throw UserError(path + ": cannot be read; is '" + resume + "' a training?");
-  Json config = Json::parse(file, nullptr, /*allow_exceptions=*/false);
-  visit(*this, [&](const char *key, auto &value) {
-    bool isThere = config.is_object() && config.contains(key);
-    if (std::string_view(key) == "sums") { // what it goes on with, whatever it was begun with
-      Json before = isThere ? config.at(key) : Json(1);
-      if (before != Json(sums))
-        changes.push_back(
-            fmt::format("gradients summed in order {} instead of {}: last bits differ "
-                        "from those of a training that goes on as it was begun",
-                        sums, before.dump()));
-      return;
-    }
-    if (isAmong(given, optionOf(key))) {
-      Json before = isThere ? config.at(key) : Json(nullptr), now = value;
-      if (before != now)
-        changes.push_back(
-            fmt::format("{} {} instead of {}", optionOf(key), now.dump(), before.dump()));
-      return;
-    }
-    if (!isThere && config.is_object() && isAmong(kLater, key))
-      return;
-    // There was one metric once.
-    if (isThere && std::string_view(key) == "metric" && config.at(key).is_string())
-      config[key] = config.at(key) == "" ? Json::array() : Json::array({config.at(key)});
-    try {
-      config.at(key).get_to(value);
-    } catch (const Json::exception &error) {
-      throw UserError(path + ": '" + key + "' is missing or wrong");
-    }
+  for (const std::string &option : before.untold)
+    if (!given.contains(option))
+      throw UsageError(fmt::format("{} was begun by a program, which did not tell {}: --resume "
+                                   "needs what is given for it",
+                                   resume, option));
+  // What it goes on with is the order of sums of now, whatever it was begun with.
+  fit::forEachConfigMember([&](const char *key, auto member) {
+    if (!given.contains(fit::configOption(key)) && std::string_view(key) != "sums")
+      now.*member = before.*member;
   });
+  changes = fit::configChanges(before, now);
+  visit(*this, [&](auto &value, auto member) { value = now.*member; });
   update.check();
   output = resume;
   if (model.vocabs.empty())

@@ -2,7 +2,7 @@
 #ifndef SHEAF_TOOLS_SHEAF_TRAIN_OPTIONS_H
 #define SHEAF_TOOLS_SHEAF_TRAIN_OPTIONS_H
 
-#include "runtime/train/trainer.h"
+#include "runtime/fit/config.h"
 #include "tools/sheaf/options.h"
 #include "tools/sheaf/update_options.h"
 
@@ -32,7 +32,7 @@ struct TrainOptions {
   bool hasChanged(std::string_view option) const;
   std::vector<std::string> history; ///< earlier such changes, and where they were made
   bool hasEnded = false;            ///< and kept no checkpoint
-  int sums = rt::kOrderOfSums;
+  bool ownWeights = false;          ///< fit::TrainConfig::ownWeights, of what goes on
 
   void add(CLI::App &app);
   /// What was given fits together. Throws UsageError.
@@ -42,8 +42,8 @@ struct TrainOptions {
   /// UsageError.
   rt::TrainerOptions trainer(const rt::Model &model, int64_t instances) const;
 
-  /// Writes the file that `read` takes: the options that the course of a training depends on.
-  void save(const std::string &path) const;
+  /// The options that the course of a training depends on, as `read` takes them.
+  fit::TrainConfig config() const;
   /// Takes the options of the training in `resume`, which becomes `output`; those that are given
   /// and may be others where a training goes on stay, and are `changes`. Throws UserError, and
   /// UsageError for others that are given.

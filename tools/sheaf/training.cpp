@@ -66,7 +66,9 @@ void Training::compareHashes() {
   std::vector<std::string> initFrom = std::exchange(arguments_.weights.initFrom, {});
   std::map<std::string, std::string> hashes = hashesOf(arguments_, files_);
   for (const auto &[option, path] : filesOf(arguments_))
-    if (!path.empty() && hashes[option] != arguments_.hashes[option])
+    if (!path.empty() && !arguments_.hashes.contains(option))
+      arguments_.hashes[option] = hashes[option]; // of what nobody told before
+    else if (!path.empty() && hashes[option] != arguments_.hashes[option])
       note(path + " has changed since this training began: it does not go on as it would have");
   arguments_.weights.weights = weights;
   arguments_.weights.initFrom = initFrom;
@@ -318,18 +320,16 @@ void Training::tell(const rt::TrainingStep &step, bool isFirstFailure) {
                      step.parts > 1 ? "one of its parts" : "its mini-batch"));
   }
   if (step.number == 0)
-    keepParts();
+    tellParts();
   if (step.anomaly)
     note(fmt::format("step {}: {}", step.number + 1, step.anomaly->message()));
 }
 
-/// How many parts the first step was found to need is part of the training from then on.
-void Training::keepParts() {
-  std::string &parts = arguments_.update.parts;
-  if (parts != "auto" || training_->trainer().parts() == 1)
+/// How many parts the first step was found to need.
+void Training::tellParts() {
+  const std::string &parts = training_->config()->parts;
+  if (arguments_.update.parts != "auto" || parts == "auto")
     return;
-  parts = std::to_string(training_->trainer().parts());
-  arguments_.save(training_->directory()->file("config.json"));
   const std::string &limit = arguments_.limits.memoryLimitText;
   note(fmt::format("{} does not hold a mini-batch: each goes in {} parts from the first step on "
                    "(--parts {})",
@@ -404,10 +404,6 @@ int Training::stopped() {
 int Training::finish() {
   report();
   const std::string best = training_->directory()->file("best.safetensors");
-  if (keep_ == 0) {
-    arguments_.hasEnded = true;
-    arguments_.save(training_->directory()->file("config.json"));
-  }
   training_->finish();
   if (course().changes == 0) {
     fmt::print(stderr, "error: no step changed anything: there is no {}\n", best);
@@ -440,6 +436,9 @@ void Training::load() {
   session_ = std::make_unique<rt::Session>(data_.model(), options_);
   if (resumes && fit::hasCheckpoints(arguments_.output))
     session_->initParams(0); // what it began with need not be there any more
+  else if (arguments_.ownWeights)
+    throw UserError(arguments_.output + ": no checkpoint yet, and only the program that began this "
+                                        "training has the weights that it began with");
   else
     setWeights(*session_, arguments_.weights, data_, /*quiet=*/resumes);
   makeTraining();
@@ -457,7 +456,7 @@ void Training::begin() {
   // Last, so that a directory that has them has all that --resume needs, and nothing is wrong with
   // them.
   arguments_.hashes = hashesOf(arguments_, files_);
-  arguments_.save(training_->directory()->file("config.json"));
+  training_->keepConfig(arguments_.config());
 }
 
 void Training::goOn() {
@@ -467,11 +466,10 @@ void Training::goOn() {
     note(fmt::format("{}; going on from the checkpoint before", why));
   });
   int64_t steps = course().steps;
-  if (!arguments_.changes.empty()) {
+  if (!arguments_.changes.empty())
     arguments_.history.push_back(
         fmt::format("after step {}: {}", steps, fmt::join(arguments_.changes, ", ")));
-    arguments_.save(training_->directory()->file("config.json"));
-  }
+  training_->keepConfig(arguments_.config());
   // Who asks for other epochs than it had asks for more of them without a better one, too.
   if (hasEnded() && steps < training_->totalSteps() && arguments_.hasChanged("--epochs")) {
     note(fmt::format("{}: this training had ended, {}; it goes on, and counts such epochs anew",

@@ -47,7 +47,7 @@ private:
   bool endEpoch();
   void warnAbout(const fit::EpochEnd &end);
   bool runEpoch(int64_t epoch);
-  void keepParts();
+  void tellParts();
   void tell(const rt::TrainingStep &step, bool isFirstFailure);
   void probePeak();
   std::string howItGoes() const;

@@ -159,6 +159,8 @@ std::vector<rt::ParamUpdate> UpdateOptions::paramUpdates(const rt::Model &model)
   std::vector<rt::ParamUpdate> updates(model.params.size());
   if (!rates.empty() && rate == 0)
     throw UsageError("--lr-for needs an --lr that is not 0: its schedule is that of --lr");
+  for (auto [param, factor] : numbersFor(model, "--lr-factors", rateFactors))
+    updates[param].rate = factor;
   for (auto [param, own] : numbersFor(model, "--lr-for", rates))
     updates[param].rate = own / rate;
   for (auto [param, own] : numbersFor(model, "--decay-for", decays))

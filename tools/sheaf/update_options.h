@@ -17,6 +17,7 @@ struct UpdateOptions {
   double weightDecay = 0, clip = 0;
   std::vector<std::string> frozen, noDecay;
   std::vector<std::string> rates, decays; ///< PATTERN=NUMBER
+  std::vector<std::string> rateFactors;   ///< fit::TrainConfig::rateFactors, of what goes on
   std::string warmup = "0", batch = "64", accumulate = "1", parts = "auto";
 
   /// Returns the options that were added.
