@@ -37,6 +37,62 @@ SHEAF_API sheaf_status sheaf_session_weight(sheaf_session *session, sheaf_model 
 /* Copies a tensor, any strides, of the weight's dtype and extents. */
 SHEAF_API sheaf_status sheaf_session_set_weight(sheaf_session *session, sheaf_model *model,
                                                 const char *name, const DLTensor *tensor);
+
+/* ---- Files of weights --------------------------------------------------------------------- */
+
+typedef struct sheaf_load_weights_options {
+  size_t size; /* sizeof(sheaf_load_weights_options) */
+  /* What weights are called: "FROM=TO", the first that matches; `*` is any characters. An error for
+   * one that is for no tensor of the file. */
+  const char *const *renames;
+  size_t rename_count;
+  int32_t partial; /* other than 0: weights that the file lacks stay as they are */
+  int32_t strict;  /* other than 0: tensors that no weight takes are an error */
+  /* Weights whose names match one of these patterns stay as they are, whatever the file has. An
+   * error for one that none matches. */
+  const char *const *fresh;
+  size_t fresh_count;
+} sheaf_load_weights_options;
+
+/* What became of a file. */
+typedef struct sheaf_loaded_weights sheaf_loaded_weights;
+
+typedef enum sheaf_weights_list {
+  SHEAF_WEIGHTS_MISSING = 0, /* weights that the file gave nothing */
+  SHEAF_WEIGHTS_UNUSED = 1   /* tensors of the file that no weight takes, "name: type" */
+} sheaf_weights_list;
+
+/* Gives a model in this session the weights of a file: safetensors, an index of several, a
+ * directory, a checkpoint of a training, as `--weights` takes them; converted to the weights'
+ * types. All of the file is looked at first: names, shapes, types, vocabularies. SHEAF_INVALID says
+ * what of it does not fit, and then nothing was changed. `options` and `loaded` may be null. Needs
+ * no compiler; what else files may call a weight is known of models that were compiled here. */
+SHEAF_API sheaf_status sheaf_session_load_weights(sheaf_session *session, sheaf_model *model,
+                                                  const char *path,
+                                                  const sheaf_load_weights_options *options,
+                                                  sheaf_loaded_weights **loaded);
+SHEAF_API void sheaf_loaded_weights_release(sheaf_loaded_weights *loaded);
+/* Of one of the lists, `which` being a sheaf_weights_list. Null for a number that there is not. */
+SHEAF_API size_t sheaf_loaded_weights_count(const sheaf_loaded_weights *loaded, int32_t which);
+SHEAF_API const char *sheaf_loaded_weights_name(const sheaf_loaded_weights *loaded, int32_t which,
+                                                size_t number);
+/* "103 tensors are converted, F16 to f32", or "". */
+SHEAF_API const char *sheaf_loaded_weights_conversions(const sheaf_loaded_weights *loaded);
+
+typedef struct sheaf_save_weights_options {
+  size_t size; /* sizeof(sheaf_save_weights_options) */
+  int32_t
+      vocabularies; /* other than 0: their words as well, in files beside it that commands find */
+} sheaf_save_weights_options;
+
+/* Writes the weights that a model has in this session to a safetensors file, complete or not at
+ * all, which `--weights` takes. `options` may be null. */
+SHEAF_API sheaf_status sheaf_session_save_weights(sheaf_session *session, sheaf_model *model,
+                                                  const char *path,
+                                                  const sheaf_save_weights_options *options);
+
+/* ---- Weights that stay -------------------------------------------------------------------- */
+
 /* Weights whose names match, `*` being any characters, have no gradients in this session until they
  * are named to sheaf_session_unfreeze(): they are not computed. An error when none matches. */
 SHEAF_API sheaf_status sheaf_session_freeze(sheaf_session *session, sheaf_model *model,

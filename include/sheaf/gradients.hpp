@@ -37,6 +37,58 @@ inline void setWeight(const Session &session, const Model &model, const std::str
                       const DLTensor &tensor) {
   check(sheaf_session_set_weight(session.get(), model.get(), name.c_str(), &tensor));
 }
+
+/// How weights are taken from a file: sheaf_load_weights_options.
+struct LoadWeights {
+  std::vector<std::string> renames; ///< "FROM=TO"
+  std::vector<std::string> fresh;   ///< patterns of weights that stay as they are
+  bool partial = false;             ///< what the file lacks stays, too
+  bool strict = false;              ///< what no weight takes is an error
+};
+/// What became of it.
+struct LoadedWeights {
+  std::vector<std::string> missing, unused;
+  std::string conversions;
+};
+
+/// Gives a model the weights of a file in this session.
+inline LoadedWeights loadWeights(const Session &session, const Model &model,
+                                 const std::string &path, const LoadWeights &how = {}) {
+  std::vector<const char *> renames, fresh;
+  for (const std::string &rename : how.renames)
+    renames.push_back(rename.c_str());
+  for (const std::string &pattern : how.fresh)
+    fresh.push_back(pattern.c_str());
+  sheaf_load_weights_options options{};
+  options.size = sizeof options;
+  options.renames = renames.data();
+  options.rename_count = renames.size();
+  options.fresh = fresh.data();
+  options.fresh_count = fresh.size();
+  options.partial = how.partial;
+  options.strict = how.strict;
+  sheaf_loaded_weights *made = nullptr;
+  check(sheaf_session_load_weights(session.get(), model.get(), path.c_str(), &options, &made));
+  std::unique_ptr<sheaf_loaded_weights, void (*)(sheaf_loaded_weights *)> loaded(
+      made, sheaf_loaded_weights_release);
+  auto names = [&](sheaf_weights_list which) {
+    std::vector<std::string> all(sheaf_loaded_weights_count(made, which));
+    for (std::size_t i = 0; i < all.size(); ++i)
+      all[i] = sheaf_loaded_weights_name(made, which, i);
+    return all;
+  };
+  return {names(SHEAF_WEIGHTS_MISSING), names(SHEAF_WEIGHTS_UNUSED),
+          sheaf_loaded_weights_conversions(made)};
+}
+/// Writes the weights of a session. `vocabularies`: and their words beside them.
+inline void saveWeights(const Session &session, const Model &model, const std::string &path,
+                        bool vocabularies = false) {
+  sheaf_save_weights_options options{};
+  options.size = sizeof options;
+  options.vocabularies = vocabularies;
+  check(sheaf_session_save_weights(session.get(), model.get(), path.c_str(), &options));
+}
+
 inline void freeze(const Session &session, const Model &model, const std::string &pattern) {
   check(sheaf_session_freeze(session.get(), model.get(), pattern.c_str()));
 }

@@ -1,8 +1,8 @@
 // Compiling, by a library that is opened when it is first needed.
 #include "runtime/api/compile.h"
 #include "runtime/api/options.h"
+#include "runtime/api/origin.h"
 #include "runtime/api/weights.h"
-#include "runtime/fit/config.h"
 
 #include <mutex>
 #include <span>
@@ -232,22 +232,23 @@ void api::checkOutcome(const compile::Answer &answer) {
 
 namespace {
 
-/// What `sheaf train` would have been given for this.
-std::shared_ptr<const fit::TrainConfig> originOf(const sheaf_compile_options &options,
-                                                 const compile::Request &request,
-                                                 const compile::Answer &answer) {
-  auto origin = std::make_shared<fit::TrainConfig>();
+std::shared_ptr<const ModelOrigin> originOf(const sheaf_compile_options &options,
+                                            const compile::Request &request,
+                                            const compile::Answer &answer) {
+  auto origin = std::make_shared<ModelOrigin>();
+  fit::TrainConfig &config = origin->config;
   if (options.path && !options.resolve) {
-    origin->model = options.path;
-    origin->hashes["model"] = answer.sourceHash;
+    config.model = options.path;
+    config.hashes["model"] = answer.sourceHash;
   }
   for (const auto &[name, value] : answer.dims)
-    origin->dims.push_back(name + "=" + std::to_string(value));
-  origin->constants = io::constantsText(answer.compiled.description.model.constants);
-  origin->without = request.without;
-  origin->targetCpu = request.targetCpu;
-  origin->precision = request.bf16 ? "bf16" : "f32";
-  origin->dropout = request.dropout;
+    config.dims.push_back(name + "=" + std::to_string(value));
+  config.constants = io::constantsText(answer.compiled.description.model.constants);
+  config.without = request.without;
+  config.targetCpu = request.targetCpu;
+  config.precision = request.bf16 ? "bf16" : "f32";
+  config.dropout = request.dropout;
+  origin->storedNames = answer.storedNames;
   return origin;
 }
 
@@ -260,7 +261,7 @@ std::shared_ptr<const LoadedModel> compiled(const sheaf_compile_options &options
   compiler().compile(request, answer);
   findings = std::move(answer.findings);
   checkOutcome(answer);
-  std::shared_ptr<const fit::TrainConfig> origin = originOf(options, request, answer);
+  std::shared_ptr<const ModelOrigin> origin = originOf(options, request, answer);
   return std::make_shared<LoadedModel>(artefact::Artefact::make(std::move(answer.compiled),
                                                                 [&](rt::Session &session) {
                                                                   weights.set(session, answer,

@@ -21,11 +21,9 @@
 #include <string>
 #include <vector>
 
-namespace sheaf::fit {
-struct TrainConfig;
-}
-
 namespace sheaf::api {
+
+struct ModelOrigin;
 
 /// An argument that the caller may not give.
 class Invalid : public std::runtime_error {
@@ -75,10 +73,10 @@ template <typename T> T &given(T *pointer, const char *what) {
 class LoadedModel {
 public:
   explicit LoadedModel(std::unique_ptr<artefact::Artefact> artefact,
-                       std::shared_ptr<const fit::TrainConfig> origin = nullptr);
+                       std::shared_ptr<const ModelOrigin> origin = nullptr);
 
   /// What it was compiled from, and with which options; null for an artefact.
-  const fit::TrainConfig *origin() const { return origin_.get(); }
+  const ModelOrigin *origin() const { return origin_.get(); }
 
   const artefact::Artefact &artefact() const { return *artefact_; }
   const rt::Model &model() const { return artefact_->model(); }
@@ -123,7 +121,7 @@ public:
 
 private:
   std::unique_ptr<artefact::Artefact> artefact_;
-  std::shared_ptr<const fit::TrainConfig> origin_;
+  std::shared_ptr<const ModelOrigin> origin_;
   std::vector<std::string> texts_;               ///< by type
   std::vector<int64_t> slots_;                   ///< by type
   std::vector<std::vector<int64_t>> fieldSlots_; ///< by data and constructor

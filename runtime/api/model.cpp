@@ -76,7 +76,7 @@ sheaf_status statusOfException() noexcept {
 }
 
 LoadedModel::LoadedModel(std::unique_ptr<artefact::Artefact> artefact,
-                         std::shared_ptr<const fit::TrainConfig> origin)
+                         std::shared_ptr<const ModelOrigin> origin)
     : artefact_(std::move(artefact)), origin_(std::move(origin)) {
   for (uint32_t i = 0; i < types().types.size(); ++i) {
     texts_.push_back(io::typeName(types(), i));

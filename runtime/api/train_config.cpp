@@ -1,5 +1,6 @@
 // What a training was begun with, as its directory keeps it.
 #include "runtime/api/train_config.h"
+#include "runtime/api/origin.h"
 
 #include "runtime/io/weights.h"
 
@@ -26,7 +27,7 @@ bool isRead(const ReadFile *file, const fit::TrainConfig &config) {
 void describeModel(const LoadedModel &loaded, fit::TrainConfig &config) {
   const rt::Model &model = loaded.model();
   if (loaded.origin()) {
-    config = *loaded.origin();
+    config = loaded.origin()->config;
   } else {
     for (const auto &[name, value] : model.dims)
       config.dims.push_back(fmt::format("{}={}", name, value));
@@ -100,8 +101,8 @@ void describeMeasures(std::span<const GivenMeasure> measures, fit::TrainConfig &
       isMetric &= config.metric.empty();
       continue;
     }
-    const fit::TrainConfig *origin = each.model.origin();
-    isMetric &= !each.measure.lessIsBetter() && origin && origin->model == config.model;
+    const ModelOrigin *origin = each.model.origin();
+    isMetric &= !each.measure.lessIsBetter() && origin && origin->config.model == config.model;
     config.metric.insert(config.metric.begin(),
                          metric.function + (metric.score.empty() ? "" : ":" + metric.score));
   }
