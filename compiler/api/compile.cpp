@@ -101,6 +101,14 @@ driver::CompileOptions optionsOf(const Request &request) {
   options.training = request.training;
   options.inputGradients = request.inputGradients;
   options.precision = request.bf16 ? driver::Precision::Bf16 : driver::Precision::F32;
+  options.target = request.target;
+  std::vector<std::string> targets;
+  for (const driver::Target &target : driver::targets())
+    targets.emplace_back(target.name);
+  if (std::find(targets.begin(), targets.end(), request.target) == targets.end())
+    throw UserError(fmt::format("there is no target '{}'; there are {}", request.target,
+                                fmt::join(targets, ", ")));
+  options.targetCaches = request.targetCaches;
   options.targetCpu = request.targetCpu == "native" ? "host" : request.targetCpu;
   options.threads = std::max(request.threads, 1u);
   options.store = {request.store, request.storeLimit};

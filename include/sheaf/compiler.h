@@ -109,6 +109,10 @@ typedef struct sheaf_compile_options {
    * as `sheaf train` does; NULL: none. `words_format`: as sheaf_read_options (train.h) has it. */
   const char *words_of;
   const char *words_format;
+  const char *target; /* a back end of `sheaf help`'s --target; NULL: "cpu" */
+  /* Bytes of the data caches that plans are made for, which change no bit of a result; 0: those of
+   * this machine, or, with target_cpu, those that such processors mostly have. */
+  uint64_t target_cache_l1, target_cache_l2;
 } sheaf_compile_options;
 
 /* ---- What is wrong with it ------------------------------------------------------------------ */

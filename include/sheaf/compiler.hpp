@@ -79,7 +79,8 @@ struct CompileOptions {
   std::uint64_t seed = 0;
   sheaf_precision precision = SHEAF_F32;
   std::uint32_t threads = 0;
-  std::string targetCpu;
+  std::string target, targetCpu;
+  std::uint64_t targetCacheL1 = 0, targetCacheL2 = 0;
   std::vector<std::string> without;
   bool training = false;
   bool inputGradients = false; ///< in training
@@ -198,7 +199,10 @@ public:
     given_.seed = options.seed;
     given_.precision = options.precision;
     given_.threads = options.threads;
+    given_.target = orNull(options.target);
     given_.target_cpu = orNull(options.targetCpu);
+    given_.target_cache_l1 = options.targetCacheL1;
+    given_.target_cache_l2 = options.targetCacheL2;
     given_.without = without_.data();
     given_.without_count = without_.size();
     given_.training = options.training;

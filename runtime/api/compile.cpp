@@ -4,6 +4,7 @@
 #include "runtime/api/origin.h"
 #include "runtime/api/weights.h"
 
+#include <algorithm>
 #include <mutex>
 #include <span>
 
@@ -171,7 +172,13 @@ compile::Request api::requestOf(const sheaf_compile_options &options) {
   if (options.precision != SHEAF_F32 && options.precision != SHEAF_BF16)
     throw Invalid("options.precision is " + std::to_string(options.precision));
   request.bf16 = options.precision == SHEAF_BF16;
+  request.target = orElse(options.target, "cpu");
   request.targetCpu = orElse(options.target_cpu, "host");
+  auto cache = [](uint64_t bytes) {
+    constexpr uint64_t most = uint64_t(1) << 40; // as of the command
+    return static_cast<int64_t>(std::min(bytes, most));
+  };
+  request.targetCaches = {cache(options.target_cache_l1), cache(options.target_cache_l2)};
   request.training = options.training != 0;
   request.inputGradients = options.input_gradients != 0;
   if (request.inputGradients && !request.training)
@@ -245,7 +252,15 @@ std::shared_ptr<const ModelOrigin> originOf(const sheaf_compile_options &options
     config.dims.push_back(name + "=" + std::to_string(value));
   config.constants = io::constantsText(answer.compiled.description.model.constants);
   config.without = request.without;
+  config.target = request.target;
   config.targetCpu = request.targetCpu;
+  auto cache = [&](const char *level, int64_t bytes) {
+    if (bytes)
+      config.targetCache +=
+          (config.targetCache.empty() ? "" : ",") + (level + std::to_string(bytes));
+  };
+  cache("L1=", request.targetCaches.l1);
+  cache("L2=", request.targetCaches.l2);
   config.precision = request.bf16 ? "bf16" : "f32";
   config.dropout = request.dropout;
   origin->storedNames = answer.storedNames;

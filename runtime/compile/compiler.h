@@ -48,7 +48,8 @@ struct Request {
   std::map<std::string, double> weightConstants;
   std::optional<io::ModelConfig> weightConfig; ///< beside them
   std::vector<std::string> without;
-  std::string targetCpu = "host";
+  std::string target = "cpu", targetCpu = "host";
+  rt::CacheSizes targetCaches; ///< 0: as they are found
   bool bf16 = false;
   bool training = false;
   bool inputGradients = false; ///< in training

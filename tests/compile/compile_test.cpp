@@ -214,6 +214,34 @@ TEST_F(Compiling, TellsWhatDoesNotGoWithTheSource) {
             "cannot read '/nowhere.sheaf': No such file or directory");
 }
 
+TEST_F(Compiling, IsForTheTargetThatIsNamed) {
+  // Long rows, so that plans follow from caches.
+  std::string source = write("m.sheaf", "param w : f32[300, 300] = normal(0.1)\n"
+                                        "fn main(x: f32[300]) -> f32[300] = softmax(x @ w)\n");
+  std::vector<float> x(300, 0.5f), first;
+  std::string host = sheaf_model_cpu(sheaf::compile(ofText(kScaled)).get());
+  for (auto [l1, l2] : {std::pair(0, 0), {1 << 10, 1 << 10}, {1 << 30, 1 << 30}, {0, 1 << 21}}) {
+    sheaf::CompileOptions options;
+    options.path = source;
+    options.target = "cpu";
+    options.targetCacheL1 = static_cast<uint64_t>(l1);
+    options.targetCacheL2 = static_cast<uint64_t>(l2);
+    sheaf::Model model = sheaf::compile(options);
+    EXPECT_EQ(sheaf_model_cpu(model.get()), host);
+    std::vector<float> result = runVector(model, x);
+    EXPECT_EQ(first.empty() ? result : first, result) << l1 << " " << l2;
+    first = result;
+    if (l2 == 1 << 21)
+      EXPECT_NE(sheaf::explain(options).text.find(" and 2.0 MB)"), std::string::npos)
+          << sheaf::explain(options).text;
+  }
+  sheaf::CompileOptions none = ofText(kScaled);
+  none.target = "abacus";
+  EXPECT_EQ(messageOf([&] { sheaf::compile(none); }, SHEAF_INVALID)
+                .find("there is no target 'abacus'; there are cpu"),
+            0u);
+}
+
 TEST_F(Compiling, TakesVocabularies) {
   sheaf::CompileOptions options = ofText("dim vocab\nparam e : f32[vocab] = ones\n"
                                          "fn main(t: token) -> (token, f32) = (t, sum(e))\n");
