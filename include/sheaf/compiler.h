@@ -56,6 +56,9 @@ typedef struct sheaf_vocabulary {
   int64_t size;
 } sheaf_vocabulary;
 
+/* A vocabulary as the options take it. It lives as long as `words` and `name` do. */
+SHEAF_API sheaf_vocabulary sheaf_words_vocabulary(const sheaf_words *words, const char *name);
+
 /* A weight in the CPU's memory, any strides, of f16, bf16, f32, f64, i32, i64 or bool. */
 typedef struct sheaf_named_tensor {
   const char *name;

@@ -55,6 +55,14 @@ struct Vocabulary {
   std::int64_t size = 0;
 };
 
+/// Of words, for the models that have it by this name.
+inline Vocabulary vocabularyOf(const Words &words, const std::string &name = "") {
+  Vocabulary made{name, {}, {}, words.size()};
+  for (std::int64_t i = 0; i < words.size() && sheaf_words_word(words.get(), i); ++i)
+    made.words.push_back(words.word(i));
+  return made;
+}
+
 /// A file that a source uses.
 struct UsedFile {
   std::string name, text;

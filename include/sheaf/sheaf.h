@@ -171,6 +171,43 @@ SHEAF_API const char *sheaf_vocabulary_word(const sheaf_model *model, const char
 /* 16 hexadecimal digits; equal vocabularies, equal hashes. Weights' metadata hold the same. */
 SHEAF_API const char *sheaf_vocabulary_hash(const sheaf_model *model, const char *name);
 
+/* Vocabularies of no model, made, read or counted without a compiler, for models to be compiled
+ * with (compiler.h). Immutable. */
+typedef struct sheaf_words sheaf_words;
+
+/* Of `size` words, the first of which is "<unk>"; where `words` is null, of numbers alone. */
+SHEAF_API sheaf_status sheaf_words_make(const char *const *words, int64_t size, sheaf_words **made);
+/* Of a file with a word a line. */
+SHEAF_API sheaf_status sheaf_words_load(const char *path, sheaf_words **loaded);
+
+typedef struct sheaf_count_options {
+  size_t size;        /* sizeof(sheaf_count_options) */
+  const char *name;   /* of the vocabulary, where data have words for several, as "tag" of tagged
+                       * sentences; NULL: that of `token` */
+  const char *format; /* one that `sheaf help formats` lists; NULL: as the file tells */
+  uint64_t min_count; /* rarer words are left out; 0: none are */
+  uint64_t max_size;  /* most entries, "<unk>" included; 0: any number */
+  uint64_t skip_bad;  /* records that cannot be read and are left out, at most */
+  sheaf_stop *stop;   /* requested, gives it up: SHEAF_STOPPED; NULL: nothing */
+} sheaf_count_options;
+
+/* Of the words in a data file, the most frequent first, as `sheaf vocab` counts them without a
+ * model. `options` may be null. */
+SHEAF_API sheaf_status sheaf_words_count(const char *path, const sheaf_count_options *options,
+                                         sheaf_words **counted);
+/* That of a model, by name. */
+SHEAF_API sheaf_status sheaf_words_of_model(const sheaf_model *model, const char *name,
+                                            sheaf_words **words);
+SHEAF_API void sheaf_words_release(sheaf_words *words);
+
+/* As the functions of a model's vocabularies. */
+SHEAF_API int64_t sheaf_words_size(const sheaf_words *words);
+SHEAF_API int64_t sheaf_words_token(const sheaf_words *words, const char *word);
+SHEAF_API const char *sheaf_words_word(const sheaf_words *words, int64_t token);
+SHEAF_API const char *sheaf_words_hash(const sheaf_words *words);
+/* Writes the file that is read above: complete, or not at all. */
+SHEAF_API sheaf_status sheaf_words_save(const sheaf_words *words, const char *path);
+
 /* ---- Values ------------------------------------------------------------------------------- */
 
 /* A builder makes values of a model many at a time; what it made is immutable, belongs to no batch,

@@ -99,6 +99,54 @@ private:
   std::shared_ptr<sheaf_model> model_;
 };
 
+/// A vocabulary of no model. Copies share it.
+class Words {
+public:
+  explicit Words(sheaf_words *words) : words_(words, sheaf_words_release) {}
+  /// The first is "<unk>".
+  explicit Words(const std::vector<std::string> &words) {
+    std::vector<const char *> texts;
+    for (const std::string &word : words)
+      texts.push_back(word.c_str());
+    sheaf_words *made = nullptr;
+    check(sheaf_words_make(texts.data(), static_cast<std::int64_t>(texts.size()), &made));
+    words_.reset(made, sheaf_words_release);
+  }
+  static Words load(const std::string &path) {
+    sheaf_words *loaded = nullptr;
+    check(sheaf_words_load(path.c_str(), &loaded));
+    return Words(loaded);
+  }
+  /// Of a data file.
+  static Words count(const std::string &path, sheaf_count_options options = {}) {
+    options.size = sizeof options;
+    sheaf_words *counted = nullptr;
+    check(sheaf_words_count(path.c_str(), &options, &counted));
+    return Words(counted);
+  }
+  static Words ofModel(const Model &model, const std::string &name = "") {
+    sheaf_words *words = nullptr;
+    check(sheaf_words_of_model(model.get(), name.c_str(), &words));
+    return Words(words);
+  }
+  sheaf_words *get() const { return words_.get(); }
+
+  std::int64_t size() const { return sheaf_words_size(get()); }
+  /// The number of a word; 0 when it is not there.
+  std::int64_t token(const std::string &word) const {
+    return sheaf_words_token(get(), word.c_str());
+  }
+  std::string word(std::int64_t token) const {
+    const char *word = sheaf_words_word(get(), token);
+    return word ? word : "";
+  }
+  std::string hash() const { return sheaf_words_hash(get()); }
+  void save(const std::string &path) const { check(sheaf_words_save(get(), path.c_str())); }
+
+private:
+  std::shared_ptr<sheaf_words> words_;
+};
+
 /// A tensor of a result. Shares its memory.
 class Tensor {
 public:

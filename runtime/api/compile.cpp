@@ -3,6 +3,7 @@
 #include "runtime/api/options.h"
 #include "runtime/api/origin.h"
 #include "runtime/api/weights.h"
+#include "runtime/api/words.h"
 
 #include <algorithm>
 #include <mutex>
@@ -93,23 +94,10 @@ io::Vocabulary vocabularyOf(const sheaf_vocabulary &given) {
     throw Invalid("the vocabulary of " + name + " has a path and words");
   if (given.path)
     return fromArguments([&] { return io::Vocabulary::load(given.path); });
-  if (given.size < 1)
-    throw Invalid("the vocabulary of " + name + " has size " + std::to_string(given.size));
-  if (!given.words)
-    return io::Vocabulary::ofSize(given.size);
-  io::Vocabulary words;
-  for (int64_t i = 0; i < given.size; ++i) {
-    const char *word = given.words[i];
-    if (!word)
-      throw Invalid("word " + std::to_string(i) + " of the vocabulary of " + name + " is null");
-    if (i == 0 ? io::kUnknownWord != word : !words.add(word))
-      throw Invalid("word " + std::to_string(i) + " of the vocabulary of " + name + ", '" + word +
-                    (i == 0 ? "', is not '<unk>'" : "', is there twice"));
-  }
-  return words;
+  return vocabularyOfWords(given.words, given.size, "the vocabulary of " + name);
 }
 
-void readText(const sheaf_compile_options &options, compile::Request &request) {
+void readSourceOf(const sheaf_compile_options &options, compile::Request &request) {
   if (!options.path == !options.text)
     throw Invalid(options.path ? "options has a path and a text"
                                : "options has neither a path nor a text");
@@ -118,12 +106,7 @@ void readText(const sheaf_compile_options &options, compile::Request &request) {
     request.name = orElse(options.name, "model.sheaf");
     fromArguments([&] { io::requireEightBit({request.name, request.text}); });
   } else {
-    try {
-      io::SourceText source = io::readSource(options.path);
-      request.text = std::move(source.text);
-    } catch (const UserError &error) {
-      throw artefact::ArtefactError(artefact::Refusal::NotReadable, error.what());
-    }
+    request.text = api::readText(options.path).text;
     request.name = orElse(options.name, options.path);
     if (artefact::beginsAsArtefact(request.text))
       throw Invalid(request.name + ": a compiled model: sheaf_model_load() opens it");
@@ -137,7 +120,7 @@ void readText(const sheaf_compile_options &options, compile::Request &request) {
 
 compile::Request api::requestOf(const sheaf_compile_options &options) {
   compile::Request request;
-  readText(options, request);
+  readSourceOf(options, request);
   if (options.resolve)
     request.resolve = [resolve = options.resolve, user = options.resolve_user](
                           const std::string &used, const std::string &by) -> compile::UsedFile {
@@ -159,13 +142,8 @@ compile::Request api::requestOf(const sheaf_compile_options &options) {
       throw Invalid("the vocabulary of " + io::tokenTypeName(name) + " is given twice");
     request.vocabularies.set(name, vocabularyOf(vocabulary));
   }
-  if (options.words_of) {
-    try {
-      request.words = io::readSource(options.words_of);
-    } catch (const UserError &error) {
-      throw artefact::ArtefactError(artefact::Refusal::NotReadable, error.what());
-    }
-  }
+  if (options.words_of)
+    request.words = api::readText(options.words_of);
   request.wordsFormat = orElse(options.words_format, "");
   for (const char *name : array(options.without, options.without_count, "without"))
     request.without.push_back(&given(name, "an optimisation's name"));

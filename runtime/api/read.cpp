@@ -1,6 +1,7 @@
 // Values of files.
 #include "runtime/api/options.h"
 #include "runtime/api/weights.h"
+#include "runtime/api/words.h"
 #include "sheaf/train.h"
 
 #include "runtime/io/read.h"
@@ -10,17 +11,13 @@
 using namespace sheaf;
 using namespace sheaf::api;
 
-namespace {
-
-io::SourceText readText(const char *path) {
+io::SourceText api::readText(const char *path) {
   try {
     return io::readSource(path);
   } catch (const UserError &error) {
     throw artefact::ArtefactError(artefact::Refusal::NotReadable, error.what());
   }
 }
-
-} // namespace
 
 sheaf_status sheaf_values_read(sheaf_model *model, const char *path,
                                const sheaf_read_options *options, sheaf_values **values) {
