@@ -160,6 +160,21 @@ SHEAF_API sheaf_status sheaf_gradients_add(sheaf_gradients *sum, const sheaf_gra
 /* Makes a sum zero. */
 SHEAF_API sheaf_status sheaf_gradients_clear(sheaf_gradients *sum);
 
+/* ---- Learning rates ----------------------------------------------------------------------- */
+
+/* As a training has them (train.h). */
+typedef struct sheaf_rate_options {
+  size_t size;          /* sizeof(sheaf_rate_options) */
+  double learning_rate; /* 0: 0.001; below 0: 0 */
+  const char *schedule; /* constant, linear or cosine; NULL: constant */
+  uint64_t warmup;      /* steps over which the rate grows */
+  uint64_t steps;       /* of all; linear and cosine would be 0 at the step after them */
+} sheaf_rate_options;
+
+/* The rate of a step, from 0. `options` may be null. */
+SHEAF_API sheaf_status sheaf_learning_rate(const sheaf_rate_options *options, uint64_t step,
+                                           double *rate);
+
 /* ---- Steps -------------------------------------------------------------------------------- */
 
 /* What the weights that match have of their own; the first pattern that matches one counts. These

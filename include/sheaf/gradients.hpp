@@ -175,6 +175,14 @@ inline Gradients backward(const Session &session, const Result &result,
   return Gradients(gradients);
 }
 
+/// The rate of a step, from 0.
+inline double learningRate(sheaf_rate_options options, std::uint64_t step) {
+  options.size = sizeof options;
+  double rate = 0;
+  check(sheaf_learning_rate(&options, step, &rate));
+  return rate;
+}
+
 /// Changes the weights of a model in one session.
 class Optimizer {
 public:

@@ -16,6 +16,9 @@ double orDefault(double number, double byDefault, const char *name);
 /// The same of one that must be less than 1.
 double fraction(double number, double byDefault, const char *name);
 
+/// What a training and steps one by one are given for their rates. Throws Invalid.
+rt::LearningRate rateOf(double learningRate, const char *schedule, uint64_t warmup);
+
 /// Both throw Invalid.
 rt::OptimizerOptions optimizerOptions(const sheaf_optimizer_options &asked);
 std::vector<rt::ParamUpdate> paramUpdates(const sheaf_optimizer_options &asked,

@@ -78,10 +78,7 @@ fit::TrainingOptions optionsOf(const sheaf_training_options &asked, const Loaded
   trainer.seed = asked.seed;
   trainer.sum = asked.sum != 0;
   trainer.findAnomalies = asked.find_anomalies != 0;
-  trainer.rate.peak = orDefault(asked.learning_rate, trainer.rate.peak, "learning_rate");
-  trainer.rate.warmup = countOf(asked.warmup, 0);
-  if (asked.schedule)
-    trainer.rate.schedule = fromArguments([&] { return rt::scheduleNamed(asked.schedule); });
+  trainer.rate = rateOf(asked.learning_rate, asked.schedule, asked.warmup);
   trainer.lossScale = lossScaleOf(asked.loss_scale, model.model());
   double average = fraction(asked.average, 0, "average");
   trainer.averageDecay = average > 0 ? average : -1;

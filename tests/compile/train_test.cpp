@@ -156,6 +156,8 @@ TEST_F(Trained, HasTheBytesOfTheCommand) {
     steps += event.kind == SHEAF_TRAINING_STEP;
     EXPECT_EQ(event.step, steps);
     EXPECT_EQ(event.steps, 12u);
+    if (event.kind == SHEAF_TRAINING_STEP)
+      EXPECT_EQ(event.rate, sheaf::learningRate({0, 0.01, "cosine", 3, 12}, event.step - 1));
     EXPECT_TRUE(std::isfinite(event.loss));
     if (event.kind != SHEAF_TRAINING_EPOCH)
       continue;
@@ -167,6 +169,19 @@ TEST_F(Trained, HasTheBytesOfTheCommand) {
   }
   EXPECT_EQ(epochs, 3u);
   expectEqualFiles("command", "mine");
+}
+
+TEST_F(Trained, RatesFollowSchedules) {
+  EXPECT_EQ(sheaf::learningRate({}, 5), 0.001);
+  EXPECT_EQ(sheaf::learningRate({0, 0.5, nullptr, 4, 0}, 1), 0.25);
+  EXPECT_EQ(sheaf::learningRate({0, 0.5, "linear", 0, 10}, 5), 0.25);
+  EXPECT_EQ(sheaf::learningRate({0, 0.5, "linear", 0, 10}, 99), 0);
+  double rate = 0;
+  EXPECT_EQ(sheaf_learning_rate(nullptr, 0, &rate), SHEAF_OK);
+  EXPECT_EQ(rate, 0.001);
+  EXPECT_EQ(sheaf_learning_rate(nullptr, 0, nullptr), SHEAF_INVALID);
+  messageOf([] { sheaf::learningRate({0, 0, "cosine", 0, 0}, 0); }, SHEAF_INVALID);
+  messageOf([] { sheaf::learningRate({0, 0, "steep", 0, 1}, 0); }, SHEAF_INVALID);
 }
 
 TEST_F(Trained, GoesOnWithWhatTheCommandBegan) {
