@@ -113,6 +113,7 @@ private:
   llvm::DenseMap<mlir::Operation *, std::set<unsigned>> extentArguments_;
   llvm::StringMap<unsigned> messageNumbers_;
   std::vector<std::string> messages_, readPlaces_, readPaths_;
+  std::vector<int64_t> messageColumns_;
   std::vector<std::vector<Root>> roots_;
   mlir::SymbolTable symbols_;
   llvm::DenseMap<int64_t, llvm::Constant *> emptyConstructors_;

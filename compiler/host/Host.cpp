@@ -128,6 +128,7 @@ HostCode ModuleEmitter::run() {
   code.entrySymbol = kEntrySymbol;
   code.foldSymbol = std::move(fold);
   code.messages = std::move(messages_);
+  code.messageColumns = std::move(messageColumns_);
   code.chainedLists = chainedLists;
   code.reads = reads;
   code.readPlaces = std::move(readPlaces_);
@@ -276,9 +277,13 @@ llvm::FunctionCallee ModuleEmitter::runtime(llvm::StringRef name, llvm::Type *re
 
 unsigned ModuleEmitter::message(Location where, const llvm::Twine &text) {
   std::string whole = passes::placeOf(where) + ": " + text.str();
-  auto [it, isNew] = messageNumbers_.try_emplace(whole, messages_.size());
-  if (isNew)
+  int64_t column = passes::columnOf(where);
+  auto [it, isNew] =
+      messageNumbers_.try_emplace(whole + "\n" + std::to_string(column), messages_.size());
+  if (isNew) {
     messages_.push_back(whole);
+    messageColumns_.push_back(column);
+  }
   return it->second;
 }
 

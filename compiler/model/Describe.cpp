@@ -117,6 +117,7 @@ std::vector<size_t> describeProgram(const DescribedProgram &program, rt::Model &
 
 void describeHost(const DescribedProgram &program, const HostFacts &facts, rt::Model &model) {
   model.messages = facts.messages;
+  model.messageColumns = facts.messageColumns;
   model.chainedLists = facts.chainedLists;
   model.reads = model.furtherStacks = facts.reads;
   model.readPlaces = facts.readPlaces;

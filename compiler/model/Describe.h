@@ -38,6 +38,7 @@ std::vector<size_t> describeProgram(const DescribedProgram &program, rt::Model &
 /// What host code says of itself.
 struct HostFacts {
   std::vector<std::string> messages;    ///< rt::Model::messages
+  std::vector<int64_t> messageColumns;  ///< rt::Model::messageColumns
   bool chainedLists = false;            ///< rt::Model::chainedLists
   bool reads = false;                   ///< rt::Model::reads
   std::vector<std::string> readPlaces;  ///< rt::Model::readPlaces

@@ -31,16 +31,24 @@ LogicalResult runPass(const PassRecord &pass, ModuleOp module, const std::set<st
   return success();
 }
 
-std::string placeOf(Location loc) {
-  std::string place = "?";
+/// Null when nothing of a location is in a file.
+static FileLineColLoc fileOf(Location loc) {
+  FileLineColLoc found;
   loc->walk([&](Location inner) {
-    if (auto file = dyn_cast<FileLineColLoc>(inner)) {
-      place = file.getFilename().str() + ":" + std::to_string(file.getLine());
-      return WalkResult::interrupt();
-    }
-    return WalkResult::advance();
+    found = dyn_cast<FileLineColLoc>(inner);
+    return found ? WalkResult::interrupt() : WalkResult::advance();
   });
-  return place;
+  return found;
+}
+
+std::string placeOf(Location loc) {
+  FileLineColLoc file = fileOf(loc);
+  return file ? file.getFilename().str() + ":" + std::to_string(file.getLine()) : "?";
+}
+
+int64_t columnOf(Location loc) {
+  FileLineColLoc file = fileOf(loc);
+  return file ? file.getColumn() : 0;
 }
 
 } // namespace sheaf::passes

@@ -80,6 +80,8 @@ mlir::LogicalResult verifyLevel(mlir::ModuleOp module, Level level);
 
 /// `file:line` of a location, or `?`.
 std::string placeOf(mlir::Location loc);
+/// Of the same place; 0 where there is none.
+int64_t columnOf(mlir::Location loc);
 
 } // namespace sheaf::passes
 

@@ -33,7 +33,7 @@ struct Diagnostic {
 class CompileError : public Error {
 public:
   CompileError(const std::string &message, std::vector<Diagnostic> diagnostics)
-      : Error(SHEAF_NOT_COMPILED, message), diagnostics_(std::move(diagnostics)) {}
+      : CompileError(message, firstOf(diagnostics), std::move(diagnostics)) {}
   const std::vector<Diagnostic> &diagnostics() const { return diagnostics_; }
   /// All of them as the command prints them.
   std::string text() const {
@@ -44,6 +44,18 @@ public:
   }
 
 private:
+  CompileError(const std::string &message, const Diagnostic &first,
+               std::vector<Diagnostic> &&diagnostics)
+      : Error(SHEAF_NOT_COMPILED, message, first.message,
+              {first.file, first.line, first.column, -1, ""}),
+        diagnostics_(std::move(diagnostics)) {}
+  static Diagnostic firstOf(const std::vector<Diagnostic> &diagnostics) {
+    for (const Diagnostic &diagnostic : diagnostics)
+      if (diagnostic.severity == SHEAF_ERROR)
+        return diagnostic;
+    return {};
+  }
+
   std::vector<Diagnostic> diagnostics_;
 };
 

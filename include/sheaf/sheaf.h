@@ -70,6 +70,21 @@ typedef enum sheaf_status {
  * thread's next call that fails. */
 SHEAF_API const char *sheaf_error_message(void);
 
+typedef struct sheaf_error {
+  size_t size;         /* sizeof(sheaf_error), to be set by the caller */
+  int32_t status;      /* a sheaf_status; SHEAF_OK before any */
+  const char *text;    /* sheaf_error_message() */
+  const char *message; /* of it what is wrong, without the place */
+  const char *file;    /* in which it is wrong, or a text's name; NULL: none is to blame */
+  int64_t line;        /* from 1; 0: not known, as of all numbers here */
+  int64_t column;      /* from 1, in bytes; of a source that does not compile in code points */
+  int64_t instance;    /* of data that are read, from 0; -1: none */
+  const char *field;   /* in it, as a path such as "$.words[2]"; NULL: none */
+} sheaf_error;
+/* The same as a struct; texts are valid as long. Further errors of a source are diagnostics
+ * (compiler.h). */
+SHEAF_API sheaf_status sheaf_error_last(sheaf_error *error);
+
 /* Of the library: "0.1.0". */
 SHEAF_API const char *sheaf_version(void);
 
@@ -490,6 +505,22 @@ typedef enum sheaf_cause {
 
 /* What kind of reason that is. */
 SHEAF_API sheaf_cause sheaf_result_cause(const sheaf_result *result, size_t instance);
+
+typedef struct sheaf_failure {
+  size_t size;         /* sizeof(sheaf_failure), to be set by the caller */
+  int32_t cause;       /* a sheaf_cause */
+  int64_t instance;    /* its id; -1: nothing has failed */
+  const char *text;    /* sheaf_result_error(); NULL: nothing has failed */
+  const char *message; /* of it what went wrong, without the place */
+  const char *file;    /* of the program, where it went wrong; NULL: nowhere in it */
+  int64_t line;        /* from 1 */
+  int64_t column;      /* from 1; 0: not known */
+  const char *place;   /* where the instance was read, as sheaf_values_place(); NULL: not known */
+} sheaf_failure;
+/* All of it. Texts live as long as the result. */
+SHEAF_API sheaf_status sheaf_result_failure(const sheaf_result *result, size_t instance,
+                                            sheaf_failure *failure);
+
 SHEAF_API sheaf_status sheaf_result_value(const sheaf_result *result, size_t instance,
                                           sheaf_view *view);
 /* The list of what an instance emitted, in the order of the program. An error for a model that

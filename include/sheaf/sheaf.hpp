@@ -27,21 +27,72 @@
 
 namespace sheaf {
 
-/// What a call that fails throws.
+/// What a call that fails throws. what() is the whole text.
 class Error : public std::runtime_error {
 public:
-  Error(sheaf_status status, const std::string &message)
-      : std::runtime_error(message), status_(status) {}
+  /// Where something is wrong. What is not known is empty, 0, or -1.
+  struct Place {
+    std::string file;
+    std::int64_t line = 0, column = 0;
+    std::int64_t instance = -1; ///< of data that are read
+    std::string field;          ///< in it, as `$.words[2]`
+  };
+
+  Error(sheaf_status status, const std::string &text)
+      : std::runtime_error(text), status_(status), message_(text) {}
+  Error(sheaf_status status, const std::string &text, std::string message, Place place)
+      : std::runtime_error(text), status_(status), message_(std::move(message)),
+        place_(std::move(place)) {}
+
   sheaf_status status() const { return status_; }
+  /// Without the place.
+  const std::string &message() const { return message_; }
+  const Place &place() const { return place_; }
 
 private:
   sheaf_status status_;
+  std::string message_;
+  Place place_;
 };
 
 inline void check(sheaf_status status) {
-  if (status != SHEAF_OK)
+  if (status == SHEAF_OK)
+    return;
+  sheaf_error error{};
+  error.size = sizeof error;
+  if (sheaf_error_last(&error) != SHEAF_OK)
     throw Error(status, sheaf_error_message());
+  throw Error(status, error.text, error.message,
+              {error.file ? error.file : "", error.line, error.column, error.instance,
+               error.field ? error.field : ""});
 }
+
+/// Why an instance has no value, and where in the program. What is not known is empty, 0, or -1.
+struct Failure {
+  sheaf_cause cause = SHEAF_ENDED;
+  std::int64_t instance = -1; ///< its id
+  std::string text;           ///< as people are told
+  std::string message;        ///< without the place
+  std::string file;
+  std::int64_t line = 0, column = 0;
+  std::string place; ///< where it was read
+};
+
+namespace detail {
+
+inline Failure failureOf(const sheaf_failure &from) {
+  auto text = [](const char *text) { return std::string(text ? text : ""); };
+  return {static_cast<sheaf_cause>(from.cause),
+          from.instance,
+          text(from.text),
+          text(from.message),
+          text(from.file),
+          from.line,
+          from.column,
+          text(from.place)};
+}
+
+} // namespace detail
 
 using Type = sheaf_type;
 using Value = sheaf_value;
@@ -233,6 +284,13 @@ public:
   }
   sheaf_cause cause(std::size_t instance) const {
     return sheaf_result_cause(result_.get(), instance);
+  }
+  /// All of it.
+  Failure failure(std::size_t instance) const {
+    sheaf_failure failure{};
+    failure.size = sizeof failure;
+    check(sheaf_result_failure(result_.get(), instance, &failure));
+    return detail::failureOf(failure);
   }
   /// Throws Error when the instance failed.
   View operator[](std::size_t instance) const {

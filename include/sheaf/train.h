@@ -194,6 +194,11 @@ typedef struct sheaf_training_event {
 SHEAF_API sheaf_status sheaf_training_next(sheaf_training *training, sheaf_stop *stop,
                                            sheaf_training_event *event);
 
+/* The instance that `error` of the last event, a step, tells of. Texts are valid as long as that.
+ */
+SHEAF_API sheaf_status sheaf_training_failure(const sheaf_training *training,
+                                              sheaf_failure *failure);
+
 /* Those that were taken when the last epoch ended, in the order in which they were added. */
 SHEAF_API size_t sheaf_training_measure_count(const sheaf_training *training);
 SHEAF_API sheaf_status sheaf_training_measure(const sheaf_training *training, size_t number,

@@ -101,6 +101,14 @@ public:
   sheaf_training_event next() { return next(nullptr); }
   sheaf_training_event next(const Stop &stop) { return next(stop.get()); }
 
+  /// The instance that `error` of the last event, a step, tells of.
+  Failure failure() const {
+    sheaf_failure failure{};
+    failure.size = sizeof failure;
+    check(sheaf_training_failure(get(), &failure));
+    return detail::failureOf(failure);
+  }
+
   /// Those of the last epoch.
   std::size_t measures() const { return sheaf_training_measure_count(get()); }
   Measure measure(std::size_t number) const {

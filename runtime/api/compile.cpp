@@ -198,11 +198,17 @@ const compile::Finding &findingOf(const sheaf_diagnostics *diagnostics, size_t n
 
 } // namespace
 
-void api::checkOutcome(const compile::Answer &answer) {
+void api::checkOutcome(const compile::Answer &answer,
+                       const std::vector<compile::Finding> &findings) {
   switch (answer.outcome) {
   case compile::Answer::Compiled:
     break;
   case compile::Answer::Errors:
+    for (const compile::Finding &finding : findings)
+      if (finding.severity == compile::Finding::Error)
+        throw NotCompiled(answer.message,
+                          {finding.place.file, finding.place.line, finding.place.column},
+                          finding.message);
     throw NotCompiled(answer.message);
   case compile::Answer::Refused:
     throw Invalid(answer.message);
@@ -253,7 +259,7 @@ std::shared_ptr<const LoadedModel> compiled(const sheaf_compile_options &options
   compile::Answer answer;
   compiler().compile(request, answer);
   findings = std::move(answer.findings);
-  checkOutcome(answer);
+  checkOutcome(answer, findings);
   std::shared_ptr<const ModelOrigin> origin = originOf(options, request, answer);
   return std::make_shared<LoadedModel>(artefact::Artefact::make(std::move(answer.compiled),
                                                                 [&](rt::Session &session) {

@@ -23,8 +23,8 @@ const compile::Compiler &compiler(const char *path = nullptr);
 /// What the options ask for, but for weights. Throws Invalid.
 compile::Request requestOf(const sheaf_compile_options &options);
 
-/// Throws what an answer says, unless it is that the model was compiled.
-void checkOutcome(const compile::Answer &answer);
+/// Throws what an answer says, unless it is that the model was compiled; `findings` are its own.
+void checkOutcome(const compile::Answer &answer, const std::vector<compile::Finding> &findings);
 
 /// Runs a function of the interface that has findings to tell. `diagnostics` may be null.
 template <typename F> sheaf_status guardedTelling(sheaf_diagnostics **diagnostics, F f) noexcept {

@@ -2,6 +2,7 @@
 #ifndef SHEAF_RUNTIME_API_COPIER_H
 #define SHEAF_RUNTIME_API_COPIER_H
 
+#include "runtime/api/failure.h"
 #include "runtime/api/handles.h"
 #include "runtime/session/session.h"
 
@@ -62,26 +63,11 @@ public:
   ResultData::Item copy(uint32_t type, const rt::Outcome &outcome, size_t instance = 0) {
     if (outcome.ok())
       return {copy(type, outcome.slots, instance), {}, SHEAF_ENDED};
-    return {nullptr, outcome.error->message(), causeOf(outcome.error->cause())};
+    return {nullptr, outcome.error->message(), causeOf(outcome.error->cause()),
+            failedAt(*outcome.error)};
   }
 
 private:
-  static sheaf_cause causeOf(RunError::Cause cause) {
-    switch (cause) {
-    case RunError::Cause::Program:
-      return SHEAF_PROGRAM;
-    case RunError::Cause::Limit:
-      return SHEAF_LIMIT;
-    case RunError::Cause::Memory:
-      return SHEAF_TOO_LITTLE_MEMORY;
-    case RunError::Cause::Deadline:
-      return SHEAF_DEADLINE;
-    case RunError::Cause::Cancelled:
-      return SHEAF_CANCELLED;
-    }
-    return SHEAF_PROGRAM;
-  }
-
   struct Item {
     uint32_t type;
     const rt::Slot *from;

@@ -55,7 +55,7 @@ void explain(const sheaf_compile_options &options, const sheaf_explain_options &
     compiler().explain(request, nullptr, answer, explanation);
   }
   findings = std::move(answer.findings);
-  checkOutcome(answer);
+  checkOutcome(answer, findings);
 }
 
 } // namespace

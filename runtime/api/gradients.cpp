@@ -323,7 +323,8 @@ sheaf_status sheaf_gradients_argument(const sheaf_gradients *gradients, size_t a
       if (const rt::Slot *arguments = gradients->run->arguments(i))
         data->items[i].slots = copier.copy(data->type, arguments + slot, i);
       else
-        data->items[i] = {nullptr, gradients->of->items[i].error, gradients->of->items[i].cause};
+        data->items[i] = {nullptr, gradients->of->items[i].error, gradients->of->items[i].cause,
+                          gradients->of->items[i].at};
     }
     *result = new sheaf_result{std::move(data)};
   });

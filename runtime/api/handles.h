@@ -11,6 +11,7 @@
 #include "runtime/artefact/artefact.h"
 #include "runtime/io/dataset.h"
 #include "runtime/io/extents.h"
+#include "runtime/model/error.h"
 #include "runtime/session/session.h"
 
 #include <deque>
@@ -25,10 +26,27 @@ namespace sheaf::api {
 
 struct ModelOrigin;
 
-/// An argument that the caller may not give.
-class Invalid : public std::runtime_error {
+/// What a user gave is wrong, at a place if one is known.
+class Misgiven : public std::runtime_error {
 public:
-  using std::runtime_error::runtime_error;
+  explicit Misgiven(const std::string &text) : std::runtime_error(text), message_(text) {}
+  Misgiven(const std::string &text, ErrorPlace place, std::string message)
+      : std::runtime_error(text), place_(std::move(place)), message_(std::move(message)) {}
+
+  /// Without a file: none is known.
+  const ErrorPlace &place() const { return place_; }
+  /// what() without the place.
+  const std::string &message() const { return message_; }
+
+private:
+  ErrorPlace place_;
+  std::string message_;
+};
+
+/// An argument that the caller may not give.
+class Invalid : public Misgiven {
+public:
+  using Misgiven::Misgiven;
 };
 
 /// There is no compiler's library, or not of this build.
@@ -38,9 +56,9 @@ public:
 };
 
 /// A source has errors: the first of them.
-class NotCompiled : public std::runtime_error {
+class NotCompiled : public Misgiven {
 public:
-  using std::runtime_error::runtime_error;
+  using Misgiven::Misgiven;
 };
 
 /// What was asked for was given up.
@@ -238,6 +256,14 @@ struct ResultStack {
 /// How DLPack says a type of elements.
 DLDataType dlpackType(rt::DType dtype);
 
+/// Which instance failed, and where in the program.
+struct FailedAt {
+  int64_t instance = -1; ///< its id
+  std::string file = {}; ///< empty: no place is to blame
+  int64_t line = 0, column = 0;
+  size_t message = 0; ///< where it begins in the text
+};
+
 /// Values of a result follow runtime/model/layout.h, but for a tensor: the address of its
 /// ResultTensor.
 struct ResultData {
@@ -249,6 +275,7 @@ struct ResultData {
     const rt::Slot *slots = nullptr; ///< null: failed
     std::string error;
     sheaf_cause cause = SHEAF_ENDED;
+    FailedAt at = {};
   };
   std::vector<Item> items;
   sheaf_type type = SHEAF_NO_TYPE; ///< of each value; SHEAF_NO_TYPE: the model's results

@@ -14,15 +14,28 @@ namespace sheaf::api {
 
 namespace {
 
-thread_local std::string lastMessage;
+struct LastError {
+  sheaf_status status = SHEAF_OK;
+  std::string text, message;
+  ErrorPlace place;
+};
+thread_local LastError lastError;
 
-sheaf_status fail(sheaf_status status, const char *message) noexcept {
+sheaf_status fail(sheaf_status status, const char *text, const ErrorPlace &place = {},
+                  const char *message = nullptr) noexcept {
   try {
-    lastMessage = message;
+    lastError = {status, text, message ? message : text, place};
   } catch (const std::bad_alloc &) {
-    lastMessage.clear();
+    lastError.status = status;
+    lastError.text.clear();
+    lastError.message.clear();
+    lastError.place = {};
   }
   return status;
+}
+
+sheaf_status fail(sheaf_status status, const Misgiven &error) noexcept {
+  return fail(status, error.what(), error.place(), error.message().c_str());
 }
 
 sheaf_status statusOf(artefact::Refusal why) {
@@ -50,13 +63,13 @@ sheaf_status statusOfException() noexcept {
   try {
     throw;
   } catch (const Invalid &error) {
-    return fail(SHEAF_INVALID, error.what());
+    return fail(SHEAF_INVALID, error);
   } catch (const rt::InvalidArgument &error) {
     return fail(SHEAF_INVALID, error.what());
   } catch (const NoCompiler &error) {
     return fail(SHEAF_NO_COMPILER, error.what());
   } catch (const NotCompiled &error) {
-    return fail(SHEAF_NOT_COMPILED, error.what());
+    return fail(SHEAF_NOT_COMPILED, error);
   } catch (const Stopped &error) {
     return fail(SHEAF_STOPPED, error.what());
   } catch (const artefact::CheckStopped &error) {
@@ -191,7 +204,21 @@ bool isVisible(const LoadedModel &model, sheaf_type wanted) {
 using namespace sheaf;
 using namespace sheaf::api;
 
-const char *sheaf_error_message(void) { return lastMessage.c_str(); }
+const char *sheaf_error_message(void) { return lastError.text.c_str(); }
+
+sheaf_status sheaf_error_last(sheaf_error *error) {
+  sheaf_error told{};
+  const ErrorPlace &place = lastError.place;
+  told.status = lastError.status;
+  told.text = lastError.text.c_str();
+  told.message = lastError.message.c_str();
+  told.file = place.file.empty() ? nullptr : place.file.c_str();
+  told.line = place.line;
+  told.column = place.column;
+  told.instance = place.instance;
+  told.field = place.field.empty() ? nullptr : place.field.c_str();
+  return guarded([&] { tell(told, given(error, "error"), "error"); });
+}
 const char *sheaf_version(void) { return SHEAF_VERSION; }
 
 //===----------------------------------------------------------------------===//

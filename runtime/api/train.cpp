@@ -1,4 +1,5 @@
 // Trainings from their first step to their end.
+#include "runtime/api/failure.h"
 #include "runtime/api/measure.h"
 #include "runtime/api/optimizer.h"
 #include "runtime/api/options.h"
@@ -30,6 +31,9 @@ struct sheaf_training {
   std::vector<Dev> dev;
   std::vector<std::shared_ptr<const TakenMeasure>> measures; ///< of the last epoch
   std::string error, anomaly;                                ///< of the last event
+  std::optional<RunError> failed;                            ///< that `error` tells of
+  FailedAt failedAt;
+  std::string failedPlace; ///< where it was read
   std::unique_ptr<fit::Training> training;
 };
 
@@ -183,9 +187,14 @@ sheaf_training_event tellEvent(sheaf_training &of, fit::Training::Event event) {
   using Event = fit::Training::Event;
   sheaf_training_event told{};
   told.loss = told.value = kNone;
+  of.failed.reset();
   if (event.kind == Event::Step) {
     const rt::TrainingStep &step = event.step;
-    of.error = step.failed ? dataOf(*of.data).failure(*step.error) : "";
+    fit::Data data = dataOf(*of.data);
+    of.failed = step.failed ? step.error : std::nullopt;
+    of.error = step.failed ? data.failure(*step.error) : "";
+    of.failedAt = step.failed ? failedAt(*step.error) : FailedAt();
+    of.failedPlace = step.failed && data.nameOf ? data.nameOf(step.error->instance()) : "";
     of.anomaly = step.anomaly ? step.anomaly->message() : "";
     tellStep(of, step, told);
     told.kind = SHEAF_TRAINING_STEP;
@@ -271,6 +280,19 @@ sheaf_status sheaf_training_next(sheaf_training *training, sheaf_stop *stop,
       told = tellEvent(of, of.training->next(token));
     });
     tell(told, *event, "training_event");
+  });
+}
+
+sheaf_status sheaf_training_failure(const sheaf_training *training, sheaf_failure *failure) {
+  return guarded([&] {
+    const sheaf_training &of = given(training, "training");
+    std::lock_guard lock(of.running->mutex);
+    sheaf_failure told{};
+    told.instance = -1;
+    if (of.failed)
+      told =
+          failureOf(of.failed->message(), causeOf(of.failed->cause()), of.failedAt, of.failedPlace);
+    tell(told, given(failure, "failure"), "failure");
   });
 }
 

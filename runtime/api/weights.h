@@ -20,6 +20,8 @@ template <typename Work> auto fromArguments(Work work) {
     return work();
   } catch (const OutOfMemory &) {
     throw;
+  } catch (const PlacedError &error) {
+    throw Invalid(error.what(), error.place(), error.message());
   } catch (const UserError &error) {
     throw Invalid(error.what());
   }

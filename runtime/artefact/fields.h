@@ -222,6 +222,11 @@ template <typename Archive> void fields(Archive &a, Model &x) {
     constants = x.constants;
   a(18, "constants", constants);
   x.constants = constants.value_or(std::map<std::string, double>());
+  std::optional<std::vector<int64_t>> columns;
+  if (!x.messageColumns.empty())
+    columns = x.messageColumns;
+  a(19 | artefact::kIgnorable, "message_columns", columns);
+  x.messageColumns = columns.value_or(std::vector<int64_t>());
 }
 template <typename Archive> void fields(Archive &a, CodeRelocation &x) {
   a(1, "at", x.at);

@@ -134,7 +134,7 @@ std::string JsonInstanceReader::fieldName() const {
 }
 
 void JsonInstanceReader::fail(const std::string &message) const {
-  throw TextError{json_.offset(), path() + ": " + message};
+  throw TextError{json_.offset(), message, path()};
 }
 
 void JsonInstanceReader::expected(const std::string &what, JsonEvent found) const {
@@ -323,7 +323,7 @@ Slot JsonInstanceReader::treeFromString(uint32_t t) {
     return trees_[t]->read(json_.text(), tokens_, heap_);
   } catch (const TextError &error) {
     throw TextError{json_.isVerbatim() ? begin + error.offset : json_.offset(),
-                    fmt::format("{}: in the tree: {}", path(), error.message)};
+                    "in the tree: " + error.message, path()};
   }
 }
 

@@ -39,10 +39,11 @@ public:
         take(record, places_.at(offsetOf(record)).line);
         --left;
       } catch (const TextError &error) {
+        PlacedError placed = errorAt(record, error, options_.limit - left);
         if (report_.skipped >= options_.skipBad)
-          fail(record, error);
+          throw placed;
         if (report_.skipped++ == 0)
-          report_.firstSkipped = message(record, error);
+          report_.firstSkipped = placed.what();
         leftOut();
       }
     }
@@ -55,13 +56,9 @@ private:
     return part.empty() ? 0 : static_cast<size_t>(part.data() - source_.text.data());
   }
 
-  std::string message(std::string_view part, const TextError &error) {
+  PlacedError errorAt(std::string_view part, const TextError &error, int64_t instance = -1) {
     TextPlace place = places_.at(offsetOf(part) + error.offset);
-    return fmt::format("{}:{}:{}: {}", source_.name, place.line, place.column, error.message);
-  }
-
-  [[noreturn]] void fail(std::string_view part, const TextError &error) {
-    throw UserError(message(part, error));
+    return {{source_.name, place.line, place.column, instance, error.field}, error.message};
   }
 
   /// Gives a TextError its place, counted from this part of the text.
@@ -69,7 +66,7 @@ private:
     try {
       return what();
     } catch (const TextError &error) {
-      fail(part, error);
+      throw errorAt(part, error);
     }
   }
 

@@ -122,9 +122,7 @@ bool LineReader::next(std::string_view &line) {
 }
 
 void failAt(const std::string &name, int64_t line, int64_t column, const std::string &message) {
-  if (column > 0)
-    throw UserError(fmt::format("{}:{}:{}: {}", name, line, column, message));
-  throw UserError(fmt::format("{}:{}: {}", name, line, message));
+  throw PlacedError({name, line, column}, message);
 }
 
 size_t utf8Length(std::string_view text) {

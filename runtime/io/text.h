@@ -74,9 +74,12 @@ private:
 struct TextError {
   size_t offset;
   std::string message;
+  std::string field = {}; ///< ErrorPlace::field
+  /// As it is told.
+  std::string text() const { return field.empty() ? message : field + ": " + message; }
 };
 
-/// Throws UserError "name:line:column: message" (the column is left out when it is 0).
+/// Throws PlacedError "name:line:column: message" (the column is left out when it is 0).
 [[noreturn]] void failAt(const std::string &name, int64_t line, int64_t column,
                          const std::string &message);
 

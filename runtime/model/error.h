@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 namespace sheaf {
 
@@ -17,6 +18,36 @@ namespace sheaf {
 class UserError : public std::runtime_error {
 public:
   using std::runtime_error::runtime_error;
+};
+
+/// Where something is wrong with what a user gave.
+struct ErrorPlace {
+  std::string file;
+  int64_t line = 0, column = 0; ///< from 1, columns in bytes; 0: not known
+  int64_t instance = -1;        ///< of data, from 0; -1: none
+  std::string field = {};       ///< in it, as a path: `$.words[2]`
+};
+
+/// An error in a file: what() is `FILE:LINE:COLUMN: FIELD: MESSAGE`, of these what is known.
+class PlacedError : public UserError {
+public:
+  PlacedError(ErrorPlace place, const std::string &message)
+      : UserError(textOf(place) + message), place_(std::move(place)), message_(message) {}
+
+  const ErrorPlace &place() const { return place_; }
+  const std::string &message() const { return message_; }
+
+private:
+  static std::string textOf(const ErrorPlace &place) {
+    std::string text = place.file;
+    for (int64_t number : {place.line, place.column})
+      if (number > 0)
+        text += ":" + std::to_string(number);
+    return text + ": " + (place.field.empty() ? "" : place.field + ": ");
+  }
+
+  ErrorPlace place_;
+  std::string message_;
 };
 
 /// What is to be done at one time needs more memory than it may take; less at one time may do.
@@ -37,13 +68,17 @@ public:
     Deadline, ///< it did not end in time
     Cancelled ///< whoever asked for it did not want it any more
   };
-  RunError(int64_t instance, const std::string &message, Cause cause = Cause::Program)
+  RunError(int64_t instance, const std::string &message, Cause cause = Cause::Program,
+           int64_t column = 0)
       : std::runtime_error("instance " + std::to_string(instance) + ": " + message),
-        instance_(instance), message_(message), cause_(cause) {}
+        instance_(instance), message_(message), cause_(cause), column_(column) {}
 
   /// Instance::index of the instance that failed.
   int64_t instance() const { return instance_; }
+  /// With the file and line of the program that it begins with, where one is to blame.
   const std::string &message() const { return message_; }
+  /// In that line, from 1; 0: not known.
+  int64_t column() const { return column_; }
   Cause cause() const { return cause_; }
   bool outOfMemory() const { return cause_ == Cause::Memory; }
 
@@ -51,6 +86,7 @@ private:
   int64_t instance_;
   std::string message_;
   Cause cause_;
+  int64_t column_;
 };
 
 /// A promise inside Sheaf is broken: a bug of ours, never of the user.

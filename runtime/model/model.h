@@ -152,7 +152,8 @@ struct Model {
   bool f16 = false;            ///< of one made for training: gradients go through f16 values
   std::vector<KernelGradient> gradients;
   EntryDesc entry;
-  std::vector<std::string> messages;
+  std::vector<std::string> messages;   ///< "FILE:LINE: " and why an instance fails
+  std::vector<int64_t> messageColumns; ///< of these, from 1; 0, and what is not there: not known
   /// Generated code calls sheaf_list_flat where abi.h asks for it, so that a cons onto a tail whose
   /// neighbouring slot is taken (a stack popped and pushed, a list with several heads) need not
   /// copy.

@@ -72,7 +72,7 @@ void Session::Impl::end(const Walk &walk, Outcome &outcome) {
 void Session::Impl::giveUp(const Walk &walk, Outcome &outcome) {
   outcome.error.emplace(walk.instance,
                         recorder.describe(recorder.failure, model, meter, walk.limits),
-                        causeOf(recorder.failure, model));
+                        causeOf(recorder.failure, model), columnOf(recorder.failure, model));
 }
 
 template <typename Ended> void Session::Impl::stopTasks(Ended ended) {

@@ -97,6 +97,12 @@ RunError::Cause causeOf(const Failure &why, const Model &model) {
   }
 }
 
+int64_t columnOf(const Failure &why, const Model &model) {
+  return why.kind == Failure::Message && why.message < model.messageColumns.size()
+             ? model.messageColumns[why.message]
+             : 0;
+}
+
 std::string Recorder::describe(const Failure &why, const Model &model, const MemoryMeter &meter,
                                const Walk::Limits &limits) const {
   std::string place = placeOf(why, model);

@@ -87,6 +87,8 @@ struct Recorder : Context {
 };
 
 RunError::Cause causeOf(const Failure &why, const Model &model);
+/// Of the program's line that Recorder::describe() names; 0: not known.
+int64_t columnOf(const Failure &why, const Model &model);
 
 } // namespace sheaf::rt
 

@@ -689,6 +689,15 @@ TEST_F(Trained, TellsOfInstancesThatFail) {
   EXPECT_EQ(event.failed, 1u);
   EXPECT_EQ(event.instances, 1u);
   EXPECT_EQ(std::string(event.error).find(path("far.jsonl") + ":1: "), 0u) << event.error;
+  sheaf::Failure failure = training.failure();
+  EXPECT_EQ(failure.instance, 0);
+  EXPECT_EQ(failure.cause, SHEAF_PROGRAM);
+  EXPECT_EQ(failure.place, path("far.jsonl") + ":1");
+  EXPECT_EQ(failure.file, "m.sheaf");
+  EXPECT_EQ(failure.line, 10);
+  EXPECT_EQ(event.error, failure.place + ": instance 0: m.sheaf:10: " + failure.message);
+  EXPECT_EQ(training.next().kind, SHEAF_TRAINING_EPOCH);
+  EXPECT_EQ(training.failure().instance, -1);
 }
 
 TEST_F(Trained, RefusesWhatDoesNotGoTogether) {

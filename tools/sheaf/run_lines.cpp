@@ -153,7 +153,7 @@ private:
     } catch (const io::TextError &error) {
       tokens_.endRecord(/*kept=*/false);
       std::string message = fmt::format("{}:{}:{}: {}", LineInput::kName, input_.number(),
-                                        error.offset + 1, error.message);
+                                        error.offset + 1, error.text());
       if (report_.skipped >= reading_.skipBad) {
         int64_t number = count_++;
         answers_.put(number, writer_.noResult(number, "error: " + message + "\n"));

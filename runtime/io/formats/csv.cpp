@@ -236,7 +236,7 @@ public:
       try {
         cells_.append(text_, context_.entry.argTypes[columns_[i].param], cells[i].text);
       } catch (const TextError &error) {
-        throw TextError{cells[i].offset, fmt::format("$.{}: {}", columns_[i].name, error.message)};
+        throw TextError{cells[i].offset, error.message, "$." + columns_[i].name};
       }
     }
     text_ += '}';
@@ -249,7 +249,7 @@ public:
       for (auto [inJson, inRow] : begins)
         if (inJson <= error.offset)
           offset = inRow;
-      throw TextError{offset, error.message};
+      throw TextError{offset, error.message, error.field};
     }
   }
 
