@@ -126,7 +126,7 @@ def reference():
 def stub():
     yield '# Made by python/reference.py: where the names of the package come from.'
     by = {}
-    for name in sorted(set(sf.__all__) | set(sf._COMPILED) | {"abs", "bool", "max", "min", "pow", "slice", "sum"}):
+    for name in sorted(set(sf.__all__) | set(sf._COMPILED) | sf.ops.BUILTINS):
         thing = getattr(sf, name)
         if inspect.ismodule(thing):
             by.setdefault(".", []).append(name)

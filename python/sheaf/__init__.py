@@ -15,7 +15,7 @@ from .initializers import (Initializer, constant, glorot, he, identity, normal, 
 from .jit import Compiled, jit
 from .module import Module, Param
 from .ops import *
-from .ops import abs, bool, max, min, pow, slice, sum
+from .ops import abs, bool, max, min, pow, slice, sum  # ops.BUILTINS
 from .types import *
 
 # What needs the extension is there when it is first asked for. `import *` leaves it out, and so does not

@@ -3,6 +3,7 @@ import ast
 import inspect
 
 from ..hints import FUNCTIONS
+from ..ops import OPERATORS
 from . import flow, kinds
 from .assignments import quoted
 from .kinds import BOOL, FLOAT, INT
@@ -43,21 +44,16 @@ class OperatorCalls:
         if isinstance(kind, kinds.Tuple_):
             raise self.error(f, f"'{f.attr}' of a tuple is not compiled")
         base = self.no_module(base, f.value)
-        from .. import ops
         if f.attr in METHODS_OF_TENSORS:
             if node.args or node.keywords:
                 raise self.error(node, f"'{f.attr}' takes no arguments")
             if f.attr == "item":
                 return self.read(base, node)
             return Value(Code(("read_all(", base.code, ")")), result("read_all", [kind], {}), fresh=True)
-        methods = getattr(ops, "METHODS", None)
-        if methods is None:
-            from ..ops.tensors import METHODS as methods
-        if f.attr in methods:
-            name = f.attr
-            function = ops.OPERATORS[name]
-            return self.operator(function, name, node, [base, *node.args], node.keywords, f)
-        as_function = f"{f.attr}(x, ...)" if f.attr in ops.OPERATORS else ""
+        function = OPERATORS.get(f.attr)
+        if function is not None and function.is_method:
+            return self.operator(function, f.attr, node, [base, *node.args], node.keywords, f)
+        as_function = f"{f.attr}(x, ...)" if function is not None else ""
         raise self.error(f, f"a tensor has no method '{f.attr}' in compiled code",
                          FUNCTIONS.get(f.attr, as_function))
 

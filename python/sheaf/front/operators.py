@@ -1,15 +1,12 @@
 """What operators of the language give, as far as the lowering wants to know it.
 
-`sheaf help operators` is the list of them; one that has no line here gives a tensor of its first
-operand's element type and of a shape that is not known.
+What is said where an operator is defined (`@operator(shape="first")`, ops/registry.py) needs no line here.
+One that has neither gives a tensor of its first operand's element type and of a shape that is not known.
 """
+from ..ops import OPERATORS
 from . import kinds
 from .kinds import BOOL, FLOAT, INT, List, Tensor, Tok, Tuple_
 
-SAME = set("""abs neg sign square relu sqrt exp log log1p expm1 sin cos tanh sigmoid silu gelu gelu_tanh
-softplus log_sigmoid erf floor ceil rsqrt leaky_relu clamp softmax log_softmax layer_norm rms_norm rope
-dropout stop_gradient cumsum flip tril triu top_k_filter top_p_filter""".split())
-ELEMENTWISE = set("add sub mul div pow maximum minimum xlogy".split())
 COMPARISONS = set("eq ne lt le gt ge and or not".split())
 REDUCTIONS = set("sum mean max min norm logsumexp argmax entropy".split())
 CASTS = set("f32 bf16 f16 i32 i64 bool".split())
@@ -67,9 +64,10 @@ def result(name, operands, constants):
     dims = first.dims if isinstance(first, Tensor) else None
     rank = len(dims) if dims is not None else None
     dtype = _dtype(operands) or "f32"
-    if name in SAME:
+    shape = getattr(OPERATORS.get(name), "shape_of", None)
+    if shape == "first":
         return Tensor(dtype, dims)
-    if name in ELEMENTWISE or name in ("huber", "bce_with_logits"):
+    if shape == "all":
         return Tensor(dtype, broadcast(*operands))
     if name in COMPARISONS:
         return Tensor("bool", broadcast(*operands))

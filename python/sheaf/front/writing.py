@@ -1,4 +1,5 @@
 """The text of a Program: names for all that is in it, and what stands where."""
+from ..ops import OPERATORS
 from ..signatures import words_of
 from . import kinds
 from .layers import locals_of
@@ -42,7 +43,7 @@ class Writing:
         builtin = FUNCTIONS | self.used_operators | RESERVED
         top = Scope(taken=builtin)
         top.taken |= self.types.taken
-        operators = _operators()
+        operators = set(OPERATORS) | FUNCTIONS
         for name, declared in entries.items():
             if declared.name.text is None:
                 wanted = "main" if name == self.main else spelled(declared.name.python)
@@ -149,14 +150,6 @@ class Writing:
         for declared in owner.functions.values():
             parts += [LINE, declared.code]
         return [*parts, OUT, LINE, "}", LINE, LINE]
-
-
-def _operators():
-    try:
-        from ..ops import OPERATORS
-        return set(OPERATORS) | FUNCTIONS
-    except ImportError:
-        return set(FUNCTIONS)
 
 
 def field_helper(name, declaration, constructor, field):

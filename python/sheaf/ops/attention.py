@@ -14,7 +14,7 @@ def attention(q, k, v, causal=0, scale=None):
     return _attend(q, k, v, None, causal, scale)
 
 
-@operator
+@operator(method=False)
 def masked_attention(q, k, v, mask, causal=0, scale=None):
     return _attend(q, k, v, need_tensor(mask, "mask with"), causal, scale)
 
@@ -104,7 +104,7 @@ def _masked(scores, mask, single, dtype):
     return np.where(added == -np.inf, added, scores + added)
 
 
-@operator
+@operator(shape="first")
 def rope(x, start=0, base=10000):
     x = need_float(x, "rotate")
     if not x.ndim:

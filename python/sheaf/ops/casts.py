@@ -61,12 +61,12 @@ def i64(x):
     return give(_to_int(_operand(x, "i64"), np.int64))
 
 
-@operator
+@operator(method=False)
 def bool(x):
     return give(_operand(x, "bool") != 0)
 
 
-@operator
+@operator(shape="first")
 def stop_gradient(x):
     array = as_array(x)
     if array is None:

@@ -5,17 +5,17 @@ from .registry import operator
 from .tensors import as_array, describe, give, host_kind, need_extent, need_extents
 
 
-@operator
+@operator(method=False)
 def zeros(*dims):
     return give(np.zeros(need_extents(dims), np.float32))
 
 
-@operator
+@operator(method=False)
 def ones(*dims):
     return give(np.ones(need_extents(dims), np.float32))
 
 
-@operator
+@operator(method=False)
 def full(value, *dims):
     if host_kind(value) not in (int, float):
         raise TypeError(f"full fills with a number, not with {describe(value)} "
@@ -23,12 +23,12 @@ def full(value, *dims):
     return give(np.full(need_extents(dims), value, np.float32))
 
 
-@operator
+@operator(method=False)
 def iota(size):
     return give(np.arange(need_extent(size), dtype=np.int32))
 
 
-@operator
+@operator(method=False)
 def one_hot(index, size):
     indices = as_array(index)
     if indices is None:

@@ -37,7 +37,7 @@ def _taps(x, taps, stride, padding, dilation, filling, what):
             for tap in range(taps)]
 
 
-@operator
+@operator(method=False)
 def conv1d(x, weight, stride=1, padding=0, dilation=1, groups=1):
     x, weight = _sequence(x, "convolve"), need_float(weight, "convolve with")
     what = f"cannot convolve {type_of(x)} with {type_of(weight)}: "
@@ -81,13 +81,13 @@ def _windows(x, size, stride, padding, name, filling):
                              f"cannot pool {type_of(x)}: "))
 
 
-@operator
+@operator(method=False)
 def max_pool1d(x, size, stride=None, padding=0):
     x, windows = _windows(x, size, stride, padding, "max_pool1d", -np.inf)
     return give(np.max(windows, axis=0).astype(x.dtype))
 
 
-@operator
+@operator(method=False)
 def avg_pool1d(x, size, stride=None, padding=0):
     x, windows = _windows(x, size, stride, padding, "avg_pool1d", 0)
     return give((np.sum(windows, axis=0, dtype=windows.dtype) / windows.dtype.type(size)).astype(x.dtype))

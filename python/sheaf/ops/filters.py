@@ -19,7 +19,7 @@ def _from(x, least):
     return give(np.where(x < least, x.dtype.type(-np.inf), x))
 
 
-@operator
+@operator(shape="first", method=False)
 def top_k_filter(logits, k):
     x, k = _logits(logits), need_extent(k, "k")
     if k < 1:
@@ -30,7 +30,7 @@ def top_k_filter(logits, k):
     return _from(x, in_order(x, -1, True)[..., kth:kth + 1])
 
 
-@operator
+@operator(shape="first", method=False)
 def top_p_filter(logits, p):
     x, share = _logits(logits), as_array(p)
     if share is None:

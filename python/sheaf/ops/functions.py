@@ -34,85 +34,85 @@ def number(x, value):
     return x.dtype.type(value)
 
 
-@operator
+@operator(shape="first")
 def exp(x):
     return of_host_too(np.exp, x, "exp")
 
 
-@operator
+@operator(shape="first")
 def log(x):
     return of_host_too(np.log, x, "log")
 
 
-@operator
+@operator(shape="first")
 def sqrt(x):
     return of_host_too(np.sqrt, x, "sqrt")
 
 
-@operator
+@operator(shape="first")
 def floor(x):
     return of_host_too(np.floor, x, "floor")
 
 
-@operator
+@operator(shape="first")
 def ceil(x):
     return of_host_too(np.ceil, x, "ceil")
 
 
-@operator
+@operator(shape="first")
 def rsqrt(x):
     return of_floats(wide(lambda x: number(x, 1) / np.sqrt(x)), x, "rsqrt")
 
 
-@operator
+@operator(shape="first")
 def sin(x):
     return of_floats(np.sin, x, "sin")
 
 
-@operator
+@operator(shape="first")
 def cos(x):
     return of_floats(np.cos, x, "cos")
 
 
-@operator
+@operator(shape="first")
 def erf(x):
     return of_floats(wide(_erf), x, "erf")
 
 
-@operator
+@operator(shape="first")
 def tanh(x):
     return of_floats(np.tanh, x, "tanh")
 
 
-@operator
+@operator(shape="first")
 def sigmoid(x):
     return of_floats(wide(_sigmoid), x, "sigmoid")
 
 
-@operator
+@operator(shape="first")
 def relu(x):
     return elementwise(lambda x: np.maximum(number(x, 0), x), (x,), "relu",
                        "apply 'relu' to {0}", "numbers")
 
 
-@operator
+@operator(shape="first")
 def leaky_relu(x, slope=0.01):
     need_float(x, "apply 'leaky_relu' to")
     return of_floats(lambda x: np.where(x < 0, x * number(x, slope), x), x, "leaky_relu")
 
 
-@operator
+@operator(shape="first")
 def silu(x):
     return of_floats(wide(lambda x: x * _sigmoid(x)), x, "silu")
 
 
-@operator
+@operator(shape="first")
 def gelu(x):
     return of_floats(wide(lambda x: number(x, 0.5) * x *
                           (number(x, 1) + _erf(x * number(x, math.sqrt(0.5))))), x, "gelu")
 
 
-@operator
+@operator(shape="first")
 def gelu_tanh(x):
     def compute(x):
         inner = (number(x, math.sqrt(2 / math.pi)) * x *
@@ -121,35 +121,35 @@ def gelu_tanh(x):
     return of_floats(wide(compute), x, "gelu_tanh")
 
 
-@operator
+@operator(shape="first")
 def softplus(x):
     return of_floats(wide(lambda x: np.maximum(x, number(x, 0)) + _log_of_tail(x)), x, "softplus")
 
 
-@operator
+@operator(shape="first")
 def log1p(x):
     return of_floats(np.log1p, x, "log1p")
 
 
-@operator
+@operator(shape="first")
 def expm1(x):
     return of_floats(np.expm1, x, "expm1")
 
 
-@operator
+@operator(shape="all", method=False)
 def xlogy(x, y):
     def compute(x, y):
         return np.where((x == 0) & ~np.isnan(y), number(x, 0), x * np.log(y))
     return elementwise(wide(compute), (x, y), "xlogy", "apply 'xlogy' to {0} and {1}", "floats")
 
 
-@operator
+@operator(shape="first")
 def log_sigmoid(x):
     return of_floats(wide(lambda x: np.minimum(x, number(x, 0)) - _log_of_tail(x)), x,
                      "log_sigmoid")
 
 
-@operator
+@operator(shape="all", method=False)
 def bce_with_logits(x, target):
     return elementwise(
         wide(lambda x, y: np.maximum(x, number(x, 0)) - x * y + _log_of_tail(x)), (x, target),

@@ -53,12 +53,12 @@ def _at(x, index):
     return _gather(x, _indices(index, x, "the index is an int, a token or a tensor of ints"))
 
 
-@operator
+@operator(method=False)
 def index(x, index):
     return _at(x, index)
 
 
-@operator
+@operator(method=False)
 def embedding(table, index):
     return _at(table, index)
 

@@ -8,14 +8,14 @@ from .registry import operator
 from .tensors import ShapeError, give, need_float, type_of
 
 
-@operator
+@operator(method=False)
 def mse(x, target):
     difference = elementwise(wide(lambda x, y: np.square(x - y)), (x, target), "mse",
                              "take the mean squared error of {0} and {1}", "floats")
     return mean(difference)
 
 
-@operator
+@operator(shape="all", method=False)
 def huber(x, target, delta=1):
     if not delta > 0:
         raise ValueError("delta of 'huber' is greater than 0")
@@ -43,7 +43,7 @@ def entropy(p, axis=-1):
     return _total(-_times_log(x, x), axis, p.dtype)
 
 
-@operator
+@operator(method=False)
 def kl_div(p, q, axis=-1):
     p, q = (need_float(x, "take the divergence of") for x in (p, q))
     what = f"cannot take the divergence of {type_of(p)} and {type_of(q)}: "

@@ -8,7 +8,7 @@ from .tensors import (ShapeError, as_array, describe, give, host_kind, need_axis
                       need_extents, need_tensor, type_of)
 
 
-@operator
+@operator(method=False)
 def concat(*tensors, axis=0):
     if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) and any(
             isinstance(x, np.ndarray) for x in tensors[0]):
@@ -26,7 +26,7 @@ def concat(*tensors, axis=0):
     return give(np.concatenate(arrays, axis))
 
 
-@operator
+@operator(method=False)
 def append(x, part):
     if isinstance(x, _list):
         return [*x, part]
@@ -74,7 +74,7 @@ def split(x, parts, axis=0):
     return tuple(map(give, np.split(x, parts, axis)))
 
 
-@operator
+@operator(method=False)
 def stack(list, axis=0):
     if not isinstance(list, (_list, tuple)):
         raise TypeError(f"cannot stack {describe(list)}: 'stack' takes a list of tensors")
@@ -147,7 +147,7 @@ def squeeze(x, axis=0):
     return give(np.squeeze(x, axis))
 
 
-@operator
+@operator(shape="first")
 def flip(x, axis=0):
     x = need_tensor(x, "turn around")
     return give(np.flip(x, need_axis(axis, x.ndim, type_of(x))))
@@ -173,11 +173,11 @@ def _triangle(x, k, keep):
     return give(keep(x, k))
 
 
-@operator
+@operator(shape="first")
 def tril(x, k=0):
     return _triangle(x, k, np.tril)
 
 
-@operator
+@operator(shape="first")
 def triu(x, k=0):
     return _triangle(x, k, np.triu)

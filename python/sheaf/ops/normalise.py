@@ -12,7 +12,7 @@ def _shifted(x, axis):
     return x - np.where(np.isinf(most), x.dtype.type(0), most)
 
 
-@operator
+@operator(shape="first")
 def softmax(x, axis=-1):
     x = need_float(x, "take the softmax of")
     powers = np.exp(_shifted(widened(x), along(x, axis)))
@@ -20,7 +20,7 @@ def softmax(x, axis=-1):
     return give((powers * share).astype(x.dtype))
 
 
-@operator
+@operator(shape="first")
 def log_softmax(x, axis=-1):
     x = need_float(x, "take the log_softmax of")
     shifted = _shifted(widened(x), along(x, axis))
@@ -51,7 +51,7 @@ def _scaled(deviation, gain, eps):
     return deviation * scale * gain
 
 
-@operator
+@operator(shape="first")
 def layer_norm(x, gain, bias, eps=1e-05):
     x, gain, bias = (need_float(v, "normalise with") for v in (x, gain, bias))
     _vectors(x, (gain, bias), "layer_norm")
@@ -59,7 +59,7 @@ def layer_norm(x, gain, bias, eps=1e-05):
     return give((_scaled(wide - _mean(wide), gain, eps) + bias).astype(x.dtype))
 
 
-@operator
+@operator(shape="first")
 def rms_norm(x, gain, eps=1e-06):
     x, gain = (need_float(v, "normalise with") for v in (x, gain))
     _vectors(x, (gain,), "rms_norm")
@@ -123,7 +123,7 @@ def cross_entropy(logits, label, label_smoothing=0):
     return _cross_entropy(logits, label, None, label_smoothing)
 
 
-@operator
+@operator(method=False)
 def weighted_cross_entropy(logits, label, weight, label_smoothing=0):
     return _cross_entropy(logits, label, weight, label_smoothing)
 

@@ -23,7 +23,7 @@ def _factors(a, b):
     return arrays
 
 
-@operator
+@operator(method=False)
 def matmul(a, b):
     a, b = _factors(a, b)
     what = f"cannot multiply {type_of(a)} by {type_of(b)}: "

@@ -80,13 +80,13 @@ def _uniform(shape, key):
             for w in words]
 
 
-@operator
+@operator(method=False)
 def random(*dims):
     shape = need_extents(dims)
     return give(_uniform(shape, _next_key("random"))[0])
 
 
-@operator
+@operator(method=False)
 def random_normal(*dims):
     shape = need_extents(dims)
     u, v = _uniform(shape, _next_key("random_normal"))
@@ -94,7 +94,7 @@ def random_normal(*dims):
     return give(length * np.cos(np.float32(2 * math.pi) * v))
 
 
-@operator
+@operator(shape="first")
 def dropout(x, p):
     x = need_float(x, "apply 'dropout' to")
     if host_kind(p) not in (int, float) or not 0 <= p < 1:

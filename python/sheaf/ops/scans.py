@@ -7,7 +7,7 @@ from .tensors import (ShapeError, as_array, describe, give, need_axis, need_exte
                       type_of)
 
 
-@operator
+@operator(shape="first")
 def cumsum(x, axis=0):
     x = need_numbers(x, "take running sums of")
     wide = widened(x)

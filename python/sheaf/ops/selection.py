@@ -45,7 +45,7 @@ def sort(x, axis=-1, descending=0):
     return _chosen(x, _places(x, axis, flag(descending, "descending")), axis)
 
 
-@operator
+@operator(method=False)
 def argsort(x, axis=-1, descending=0):
     return sort(x, axis, descending)[1]
 

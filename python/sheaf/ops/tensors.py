@@ -382,15 +382,11 @@ class Operand:
         return as_array(self).tolist()
 
 
-# Operators whose first operand is a tensor are its methods as well.
-METHODS = """abs argmax attention broadcast_to ceil clamp cos cross_entropy cumsum dot dropout
-element entropy erf exp expand_dims expm1 f16 f32 bf16 flip floor gather gelu gelu_tanh i32 i64
-layer_norm leaky_relu log log1p log_prob log_sigmoid log_softmax logsumexp max maximum mean min
-minimum norm outer pad pow relu reshape rms_norm rope rows rsqrt sample scatter_add segment_sum
-sigmoid sign silu sin slice softmax softplus sort split sqrt square squeeze stop_gradient sum
-take_along tanh top_k transpose tril triu""".split()
-for _name in METHODS:
-    setattr(Operand, _name, _method(_name))
+def add_methods():
+    """Operators whose first operand is a tensor are its methods as well."""
+    for name, function in OPERATORS.items():
+        if function.is_method:
+            setattr(Operand, name, _method(name))
 
 
 # What an operator that is written as a sign takes on its other side.
