@@ -1,14 +1,18 @@
 #!/bin/bash
 # Checks the texts: links resolve, paragraphs are short, each room says what it may include, the index
 # has all of docs, figures are those of their sources. Prints every place that is wrong; with --fix,
-# first writes into the rooms' READMEs what they may include, and the tables that the built command
-# lists (those are checked by the test docs.tables).
+# first writes into the rooms' READMEs what they may include, the tables that the built command lists
+# (the test docs.tables checks them), and what follows from the package for Python (python.front does).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 if [[ ${1-} == --fix ]]; then
   sheaf=$(ls -t build*/bin/sheaf 2>/dev/null | head -n 1 || true)
   if [[ $sheaf ]]; then
     scripts/doc_tables.py "$sheaf" --fix
+    package=${sheaf%/bin/sheaf}/python
+    if compgen -G "$package/sheaf/_native*" >/dev/null; then
+      PYTHONPATH=$package /usr/bin/python3 -B python/reference.py
+    fi
   else
     echo "no sheaf is built: tables that it lists stay as they are" >&2
   fi

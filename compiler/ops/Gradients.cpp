@@ -31,6 +31,8 @@ void addGradients(std::vector<Op> &ops) {
   addMovementGradients(rules);
   addProductGradients(rules);
   for (Op &op : ops) {
+    if (op.gradient.kind != Gradient::Unstated)
+      continue;
     if (auto it = rules.find(op.name); it != rules.end())
       op.gradient = it->second;
     else if (std::holds_alternative<Expand>(op.batch))
