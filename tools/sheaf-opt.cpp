@@ -6,13 +6,14 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/ir/Program.h"
+#include "compiler/ops/Verify.h"
 #include "compiler/passes/Pipeline.h"
 
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
-  sheaf::ir::registerDialects(registry);
+  sheaf::ops::registerDialects(registry);
   sheaf::passes::registerMlirPasses();
   return mlir::asMainReturnCode(
       mlir::MlirOptMain(argc, argv, "Sheaf: passes over Programs\n", registry));

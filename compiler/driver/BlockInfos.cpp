@@ -1,6 +1,7 @@
 //===- BlockInfos.cpp - Kernels as people want to know them ---------------===//
 #include "compiler/driver/Attribution.h"
 #include "compiler/driver/Pipeline.h"
+#include "compiler/ir/Place.h"
 #include "compiler/ir/Program.h"
 #include "compiler/model/KernelInstances.h"
 
@@ -17,7 +18,7 @@ std::vector<LineShare> shareLines(const kernels::Kernel &kernel) {
   std::map<std::string, double> byPlace;
   double sum = 0;
   for (const auto &[op, work] : kernel.work) {
-    byPlace[passes::placeOf(op->getLoc())] += work;
+    byPlace[ir::placeOf(op->getLoc())] += work;
     sum += work;
   }
   std::vector<LineShare> lines;
@@ -25,7 +26,7 @@ std::vector<LineShare> shareLines(const kernels::Kernel &kernel) {
     if (work > 0)
       lines.push_back({place, work / sum});
   if (lines.empty())
-    lines.push_back({passes::placeOf(kernel.block->getLoc()), 1});
+    lines.push_back({ir::placeOf(kernel.block->getLoc()), 1});
   llvm::sort(lines.begin(), lines.end(), [](const LineShare &a, const LineShare &b) {
     return std::pair(-a.share, a.place) < std::pair(-b.share, b.place);
   });
@@ -56,7 +57,7 @@ void Compilation::describeBlocks(const host::KernelInstances &instances) {
     info.symbol = block.getSymName().str() + (number > 1 ? "#" + std::to_string(number) : "");
     info.parts = attribution.partsOf(instance, kernel);
     desc.name = info.name = attribution.nameOf(instance, kernel, info.parts);
-    desc.source = info.place = passes::placeOf(block.getLoc());
+    desc.source = info.place = ir::placeOf(block.getLoc());
     for (mlir::FlatSymbolRefAttr weight : instance.weights)
       info.weights.push_back(weight.getValue().str());
     block.getBody().walk([&](ir::ApplyOp apply) { info.operators.push_back(apply.getOp().str()); });
@@ -64,7 +65,7 @@ void Compilation::describeBlocks(const host::KernelInstances &instances) {
     if (instance.joined)
       info.remarks.push_back("runs only where rows of what was hoisted do not fit in memory");
     for (const kernels::ProductDispatch &product : kernel.dispatch)
-      info.dispatch.push_back({passes::placeOf(product.where), product.what, product.verdicts});
+      info.dispatch.push_back({ir::placeOf(product.where), product.what, product.verdicts});
     info.tiling = kernel.tiling;
     info.tuningKey = stored_->tuningKey(descriptions_[kernelNumbers_[i]]);
     if (std::optional<TunedKernel> tuned = stored_->tuned(info.tuningKey)) {

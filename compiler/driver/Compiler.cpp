@@ -19,12 +19,12 @@ namespace sheaf::driver {
 
 std::vector<Optimisation> optimisations() {
   std::vector<Optimisation> all;
-  for (const passes::Switch &entry : passes::allSwitches())
+  for (const ir::Switch &entry : passes::allSwitches())
     all.push_back({std::string(entry.name), std::string(entry.meaning), "pass"});
   // Back ends may have switches of one name, for what each does in its way: the first says what.
   std::set<std::string_view> known;
   for (const kernels::Backend *backend : backends::all())
-    for (const kernels::Switch &entry : backend->switches())
+    for (const ir::Switch &entry : backend->switches())
       if (known.insert(entry.name).second)
         all.push_back({std::string(entry.name), std::string(entry.meaning),
                        entry.computesProducts ? "library" : "kernels"});
@@ -77,7 +77,7 @@ std::vector<Pass> passes() {
     pass.name = record.name;
     pass.description = record.description;
     pass.required = record.required;
-    for (const passes::Switch &part : record.switches)
+    for (const ir::Switch &part : record.switches)
       pass.parts.emplace_back(part.name);
   }
   return all;
@@ -111,6 +111,17 @@ std::vector<std::string> declaredDims(const SourceFile &source) {
     for (const Decl *decl : syntax->module.declsOf(file))
       if (decl->is<DimDecl>())
         names.push_back(decl->name.name);
+  return names;
+}
+
+std::optional<std::vector<std::string>> declaredFunctions(const SourceFile &source) {
+  std::shared_ptr<const Syntax> syntax = soundSyntax(source);
+  if (!syntax)
+    return std::nullopt;
+  std::vector<std::string> names;
+  for (const Decl *decl : syntax->module.decls)
+    if (decl->is<FnDecl>())
+      names.push_back(decl->name.name);
   return names;
 }
 

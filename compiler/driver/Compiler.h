@@ -132,6 +132,9 @@ std::set<std::string> argumentVocabularies(const EntryTypes &entry);
 /// parse is told when it is compiled.
 std::vector<std::string> declaredDims(const SourceFile &source);
 
+/// The functions of a model's own file, in which a run begins; none if it does not parse.
+std::optional<std::vector<std::string>> declaredFunctions(const SourceFile &source);
+
 /// How much of something belongs to a line of the source.
 struct LineShare {
   std::string place; ///< file:line

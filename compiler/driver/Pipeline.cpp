@@ -7,8 +7,10 @@
 #include "compiler/frontend/Parser.h"
 #include "compiler/frontend/ProgramGen.h"
 #include "compiler/host/Host.h"
+#include "compiler/ir/Place.h"
 #include "compiler/ir/Program.h"
 #include "compiler/model/Describe.h"
+#include "compiler/ops/Verify.h"
 #include "compiler/passes/Pipeline.h"
 #include "compiler/target/Target.h"
 #include "runtime/model/error.h"
@@ -37,7 +39,7 @@ public:
       : handler_(&context, [this](mlir::Diagnostic &diagnostic) {
           if (diagnostic.getSeverity() != mlir::DiagnosticSeverity::Error)
             return mlir::success();
-          text_ += "\n  " + passes::placeOf(diagnostic.getLocation()) + ": " + diagnostic.str();
+          text_ += "\n  " + ir::placeOf(diagnostic.getLocation()) + ": " + diagnostic.str();
           return mlir::success();
         }) {}
 
@@ -101,7 +103,7 @@ bool Compilation::run(Until until) {
 
 void Compilation::makeContext() {
   mlir::DialectRegistry registry;
-  ir::registerDialects(registry);
+  ops::registerDialects(registry);
   // Modules here are small: threads would cost more than they save.
   context = std::make_unique<mlir::MLIRContext>(registry, mlir::MLIRContext::Threading::DISABLED);
   context->loadAllAvailableDialects();
@@ -112,7 +114,7 @@ bool Compilation::runFromProgram(Until until) {
   std::string error;
   {
     mlir::ScopedDiagnosticHandler handler(context.get(), [&](mlir::Diagnostic &diagnostic) {
-      error += passes::placeOf(diagnostic.getLocation()) + ": " + diagnostic.str() + "\n";
+      error += ir::placeOf(diagnostic.getLocation()) + ": " + diagnostic.str() + "\n";
       return mlir::success();
     });
     program = mlir::parseSourceString<mlir::ModuleOp>(
@@ -146,7 +148,7 @@ void Compilation::prepare() {
 void Compilation::note(passes::PassReport &report) {
   times.push_back({"  " + report.name, report.ms});
   for (passes::Remark &remark : report.remarks)
-    remarks.push_back({report.name, passes::placeOf(remark.where), std::move(remark.text)});
+    remarks.push_back({report.name, ir::placeOf(remark.where), std::move(remark.text)});
 }
 
 void Compilation::runFrom(Until until) {

@@ -5,6 +5,7 @@
 #include "compiler/analysis/Forks.h"
 #include "compiler/analysis/OpQueries.h"
 #include "compiler/analysis/RecordFlow.h"
+#include "compiler/ir/Place.h"
 #include "compiler/model/KernelInstances.h"
 #include "compiler/passes/Pass.h"
 
@@ -39,7 +40,7 @@ std::string fileOfPlace(const std::string &place) { return place.substr(0, place
 
 /// Of a file that the model uses with its name.
 std::string lineOf(Operation *op) {
-  return lineText(passes::placeOf(op->getLoc()), op->getParentOfType<ModuleOp>());
+  return lineText(ir::placeOf(op->getLoc()), op->getParentOfType<ModuleOp>());
 }
 
 /// The depths of its phase at which a site records.
@@ -69,7 +70,7 @@ public:
     for (auto func : program_.getOps<func::FuncOp>()) {
       FunctionInfo info;
       info.name = func.getName().str();
-      info.place = passes::placeOf(func.getLoc());
+      info.place = ir::placeOf(func.getLoc());
       if (func->hasAttr(ir::kFoldedAttr)) {
         info.notes.push_back("computes what follows from weights alone, when they are loaded");
         functions.push_back(std::move(info));
@@ -307,7 +308,7 @@ private:
   void describe(Operation *op, FunctionInfo &function) {
     auto add = [&](std::string what) -> SiteInfo & {
       SiteInfo &info = function.sites.emplace_back();
-      info.place = passes::placeOf(op->getLoc());
+      info.place = ir::placeOf(op->getLoc());
       info.what = std::move(what);
       return info;
     };
@@ -370,7 +371,7 @@ private:
 std::string lineText(const std::string &place, ModuleOp program) {
   std::string line = "line " + place.substr(place.rfind(':') + 1);
   std::string file = fileOfPlace(place);
-  return file == fileOfPlace(passes::placeOf(program.getLoc())) ? line : line + " of " + file;
+  return file == fileOfPlace(ir::placeOf(program.getLoc())) ? line : line + " of " + file;
 }
 
 std::vector<FunctionInfo> describeSites(ModuleOp program, const std::vector<BlockInfo> &blocks) {

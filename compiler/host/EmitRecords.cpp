@@ -2,8 +2,8 @@
 
 #include "compiler/analysis/OpQueries.h"
 #include "compiler/host/Emitter.h"
+#include "compiler/ir/Place.h"
 #include "compiler/model/ModelTypes.h"
-#include "compiler/passes/Pass.h"
 #include "runtime/model/error.h"
 
 #include "llvm/IR/MDBuilder.h"
@@ -67,7 +67,7 @@ llvm::Value *FunctionEmitter::evaluate(const Dim &dim,
   std::string symbol = dim.symbols().front();
   auto it = symbols.find(symbol);
   if (it == symbols.end())
-    throw InternalError(passes::placeOf(where) + ": the extent " + dim.str() +
+    throw InternalError(ir::placeOf(where) + ": the extent " + dim.str() +
                         " is not made of a record's words");
   Dim rest = dim.substitute([&](const std::string &name) {
     return name == symbol ? std::optional(Dim(0)) : std::nullopt;
@@ -429,7 +429,7 @@ void FunctionEmitter::emitApply(ir::ApplyOp apply) {
     return emitStack(apply);
   if (passes::appendsRows(apply))
     return emitAppendRows(apply);
-  throw InternalError(passes::placeOf(apply.getLoc()) + ": host code cannot do the operator " +
+  throw InternalError(ir::placeOf(apply.getLoc()) + ": host code cannot do the operator " +
                       apply.getOp().str());
 }
 

@@ -4,8 +4,8 @@
 
 #include "compiler/analysis/CallGraph.h"
 #include "compiler/analysis/OpQueries.h"
+#include "compiler/ir/Place.h"
 #include "compiler/kernels/plan/BlockShapes.h"
-#include "compiler/passes/Pass.h"
 #include "runtime/model/error.h"
 
 #include "llvm/IR/Module.h"
@@ -276,8 +276,8 @@ llvm::FunctionCallee ModuleEmitter::runtime(llvm::StringRef name, llvm::Type *re
 }
 
 unsigned ModuleEmitter::message(Location where, const llvm::Twine &text) {
-  std::string whole = passes::placeOf(where) + ": " + text.str();
-  int64_t column = passes::columnOf(where);
+  std::string whole = ir::placeOf(where) + ": " + text.str();
+  int64_t column = ir::columnOf(where);
   auto [it, isNew] =
       messageNumbers_.try_emplace(whole + "\n" + std::to_string(column), messages_.size());
   if (isNew) {
@@ -292,7 +292,7 @@ unsigned ModuleEmitter::readPlace(Location where) {
   auto it = llvm::find(readPaths_, path);
   if (it == readPaths_.end()) {
     it = readPaths_.insert(it, std::move(path));
-    readPlaces_.push_back(passes::placeOf(where));
+    readPlaces_.push_back(ir::placeOf(where));
   }
   return it - readPaths_.begin();
 }

@@ -1,6 +1,6 @@
 //===- Guards.h - Checks that stand for what they guard ---------*- C++ -*-===//
-#ifndef SHEAF_IR_GUARDS_H
-#define SHEAF_IR_GUARDS_H
+#ifndef SHEAF_COMPILER_IR_GUARDS_H
+#define SHEAF_COMPILER_IR_GUARDS_H
 
 #include "llvm/ADT/StringRef.h"
 
@@ -13,4 +13,4 @@ inline constexpr llvm::StringLiteral kGuardAttr = "sheaf.guard";
 
 } // namespace sheaf::ir
 
-#endif // SHEAF_IR_GUARDS_H
+#endif // SHEAF_COMPILER_IR_GUARDS_H

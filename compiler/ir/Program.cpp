@@ -2,8 +2,6 @@
 
 #include "compiler/ir/Program.h"
 
-#include "compiler/ops/Verify.h"
-
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -62,11 +60,6 @@ void DivOp::getEffects(
 void RemOp::getEffects(
     SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>> &effects) {
   divisionEffects(getRhs(), effects);
-}
-
-void sheaf::ir::registerDialects(DialectRegistry &registry) {
-  registry.insert<SheafDialect, arith::ArithDialect, func::FuncDialect, scf::SCFDialect,
-                  math::MathDialect, vector::VectorDialect, LLVM::LLVMDialect>();
 }
 
 bool sheaf::ir::takesKey(Operation *function) {
@@ -196,8 +189,8 @@ LogicalResult ParamRefOp::verifySymbolUses(SymbolTableCollection &symbols) {
 //===----------------------------------------------------------------------===//
 
 LogicalResult ApplyOp::verify() {
-  std::string error =
-      ops::verifyApply(getOp(), getOperandTypes(), getAttrs(), getOperation()->getResultTypes());
+  const auto *rules = getOperation()->getDialect()->getRegisteredInterface<ApplyRules>();
+  std::string error = rules ? rules->errorOf(*this) : "no operators are registered";
   if (!error.empty())
     return emitOpError() << "\"" << getOp() << "\": " << error;
   return success();

@@ -1,6 +1,6 @@
 //===- Program.h - The Program dialect --------------------------*- C++ -*-===//
-#ifndef SHEAF_IR_PROGRAM_H
-#define SHEAF_IR_PROGRAM_H
+#ifndef SHEAF_COMPILER_IR_PROGRAM_H
+#define SHEAF_COMPILER_IR_PROGRAM_H
 
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/Builders.h"
@@ -24,16 +24,16 @@
 #define GET_OP_CLASSES
 #include "compiler/ir/ProgramOps.h.inc"
 
-namespace sheaf::ops {
-struct Op;
-struct OperandType;
-struct TensorType;
-} // namespace sheaf::ops
-
 namespace sheaf::ir {
 
-/// Registers every dialect that Programs and their lowerings use.
-void registerDialects(mlir::DialectRegistry &registry);
+/// What a `sheaf.apply` must be. The operators' records say it: ops::registerDialects brings it to
+/// the dialect, and without it none is right.
+class ApplyRules : public mlir::DialectInterface::Base<ApplyRules> {
+public:
+  using Base::Base;
+  /// What is wrong; empty when nothing is.
+  virtual std::string errorOf(ApplyOp apply) const = 0;
+};
 
 /// A tensor type's vocabulary, for token tensors: kept as the tensor's encoding, a StringAttr.
 std::optional<llvm::StringRef> tokenVocab(mlir::RankedTensorType type);
@@ -81,4 +81,4 @@ llvm::SmallVector<std::string, 4> inlinedInto(mlir::Location location);
 
 } // namespace sheaf::ir
 
-#endif // SHEAF_IR_PROGRAM_H
+#endif // SHEAF_COMPILER_IR_PROGRAM_H

@@ -1,7 +1,8 @@
 //===- Kernel.h - A block as a back end is going to compute it --*- C++ -*-===//
-#ifndef SHEAF_KERNELS_KERNEL_H
-#define SHEAF_KERNELS_KERNEL_H
+#ifndef SHEAF_COMPILER_KERNELS_KERNEL_H
+#define SHEAF_COMPILER_KERNELS_KERNEL_H
 
+#include "compiler/ir/Switch.h"
 #include "compiler/kernels/NumericClass.h"
 #include "compiler/kernels/ProductForm.h"
 #include "compiler/kernels/Tuning.h"
@@ -44,13 +45,8 @@ struct Kernel : RecordPlan {
   std::shared_ptr<const BackendPlan> plan;
 };
 
-/// An optimisation that can be left out.
-struct Switch {
-  std::string_view name;
-  std::string_view meaning;
-  bool computesProducts = false; ///< it names who may compute products
-};
+using ir::Switch;
 
 } // namespace sheaf::kernels
 
-#endif // SHEAF_KERNELS_KERNEL_H
+#endif // SHEAF_COMPILER_KERNELS_KERNEL_H

@@ -3,8 +3,8 @@
 // By what they do, so that no pass names an operator.
 //
 //===----------------------------------------------------------------------===//
-#ifndef SHEAF_OPS_MAKE_H
-#define SHEAF_OPS_MAKE_H
+#ifndef SHEAF_COMPILER_OPS_MAKE_H
+#define SHEAF_COMPILER_OPS_MAKE_H
 
 #include "compiler/ops/Expand.h"
 
@@ -27,6 +27,12 @@ inline mlir::Value makeChoice(ExpandBuilder &b, mlir::Value condition, mlir::Val
 /// An f32 tensor of one number.
 inline mlir::Value makeFilled(ExpandBuilder &b, double value, std::vector<Extent> dims) {
   return applyOne(b, "full", {}, {{"value", value}, {"dims", std::move(dims)}});
+}
+/// The same with a type, and its dynamic extents.
+inline mlir::Value makeFilled(ExpandBuilder &b, double value, mlir::RankedTensorType type,
+                              mlir::ValueRange dims) {
+  mlir::NamedAttribute number = b.getNamedAttr("value", b.getF64FloatAttr(value));
+  return ir::ApplyOp::create(b, type, "full", dims, b.getDictionaryAttr(number)).getResult(0);
 }
 inline mlir::Value makeReshaped(ExpandBuilder &b, mlir::Value x, std::vector<Extent> dims) {
   return applyOne(b, "reshape", x, {{"dims", std::move(dims)}});
@@ -63,4 +69,4 @@ inline mlir::Value makeStack(ExpandBuilder &b, mlir::Value list) {
 
 } // namespace sheaf::ops
 
-#endif // SHEAF_OPS_MAKE_H
+#endif // SHEAF_COMPILER_OPS_MAKE_H

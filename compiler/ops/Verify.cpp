@@ -5,6 +5,13 @@
 #include "compiler/ir/Program.h"
 #include "compiler/ops/Build.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
 namespace sheaf::ops {
 namespace {
 
@@ -235,6 +242,26 @@ std::string verifyApply(llvm::StringRef name, mlir::TypeRange operands, mlir::Di
       return "result " + std::to_string(i) + " is " + print(result) + ", not " +
              print(tensorType(result.getContext(), shape.types[i]));
   return {};
+}
+
+namespace {
+
+struct Rules final : ir::ApplyRules {
+  explicit Rules(mlir::Dialect *dialect) : ir::ApplyRules(dialect) {}
+  std::string errorOf(ir::ApplyOp apply) const override {
+    return verifyApply(apply.getOp(), apply.getOperandTypes(), apply.getAttrs(),
+                       apply->getResultTypes());
+  }
+};
+
+} // namespace
+
+void registerDialects(mlir::DialectRegistry &registry) {
+  registry.insert<ir::SheafDialect, mlir::arith::ArithDialect, mlir::func::FuncDialect,
+                  mlir::scf::SCFDialect, mlir::math::MathDialect, mlir::vector::VectorDialect,
+                  mlir::LLVM::LLVMDialect>();
+  registry.addExtension(
+      +[](mlir::MLIRContext *, ir::SheafDialect *dialect) { dialect->addInterfaces<Rules>(); });
 }
 
 bool LenientOracle::same(const Dim &a, const Dim &b) const {

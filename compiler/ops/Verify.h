@@ -1,13 +1,18 @@
 //===- Verify.h - Operator records and MLIR types ---------------*- C++ -*-===//
-#ifndef SHEAF_OPS_VERIFY_H
-#define SHEAF_OPS_VERIFY_H
+#ifndef SHEAF_COMPILER_OPS_VERIFY_H
+#define SHEAF_COMPILER_OPS_VERIFY_H
 
 #include "compiler/ops/Op.h"
 
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/DialectRegistry.h"
 
 namespace sheaf::ops {
+
+/// Registers every dialect that Programs and their lowerings use. `sheaf.apply` then verifies by
+/// the records.
+void registerDialects(mlir::DialectRegistry &registry);
 
 /// Checks a `sheaf.apply` against the operator's record (the form is described in Build.h). Empty
 /// when it is fine.
@@ -51,4 +56,4 @@ public:
 
 } // namespace sheaf::ops
 
-#endif // SHEAF_OPS_VERIFY_H
+#endif // SHEAF_COMPILER_OPS_VERIFY_H

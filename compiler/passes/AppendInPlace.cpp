@@ -60,7 +60,7 @@ bool grows(ir::ApplyOp concat, const CallGraph &calls) {
 }
 
 LogicalResult appendInPlace(ModuleOp module, PassContext &context) {
-  // All versions stay in training, and the way back finds what a record made by its place.
+  // All versions stay in training, and the backward pass finds what a record made by its place.
   if (module->hasAttr(ops::kTrainingAttr))
     return success();
   CallGraph calls(module);

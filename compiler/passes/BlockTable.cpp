@@ -4,6 +4,7 @@
 
 #include "compiler/analysis/OpQueries.h"
 #include "compiler/ops/Make.h"
+#include "runtime/model/layout.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"

@@ -1,6 +1,6 @@
 //===- BlockTable.h - The blocks of a module --------------------*- C++ -*-===//
-#ifndef SHEAF_PASSES_BLOCKTABLE_H
-#define SHEAF_PASSES_BLOCKTABLE_H
+#ifndef SHEAF_COMPILER_PASSES_BLOCKTABLE_H
+#define SHEAF_COMPILER_PASSES_BLOCKTABLE_H
 
 #include "compiler/ir/Program.h"
 
@@ -57,4 +57,4 @@ private:
 
 } // namespace sheaf::passes
 
-#endif // SHEAF_PASSES_BLOCKTABLE_H
+#endif // SHEAF_COMPILER_PASSES_BLOCKTABLE_H

@@ -8,8 +8,8 @@
 // touched again before the next.
 //
 //===----------------------------------------------------------------------===//
-#ifndef SHEAF_PASSES_CODEMOTION_H
-#define SHEAF_PASSES_CODEMOTION_H
+#ifndef SHEAF_COMPILER_PASSES_CODEMOTION_H
+#define SHEAF_COMPILER_PASSES_CODEMOTION_H
 
 #include "compiler/analysis/Ancestry.h"
 #include "compiler/analysis/CallGraph.h"
@@ -168,4 +168,4 @@ std::string namesOf(llvm::ArrayRef<mlir::Operation *> group);
 
 } // namespace sheaf::passes
 
-#endif // SHEAF_PASSES_CODEMOTION_H
+#endif // SHEAF_COMPILER_PASSES_CODEMOTION_H

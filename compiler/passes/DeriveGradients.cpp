@@ -573,7 +573,7 @@ LogicalResult deriveGradients(ModuleOp module, PassContext &context) {
     block->setAttr(kGradientAttr, FlatSymbolRefAttr::get(backward.getSymNameAttr()));
     context.remark(block.getLoc(),
                    "block " + block.getSymName() + " keeps " + Twine(derivation.added().size()) +
-                       " more tensors for the way back; " + backward.getSymName() + " has " +
+                       " more tensors for the backward pass; " + backward.getSymName() + " has " +
                        Twine(std::distance(backward.getBody().front().begin(),
                                            backward.getBody().front().end()) -
                              1) +

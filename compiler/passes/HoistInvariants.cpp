@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/ir/Program.h"
+#include "compiler/ops/Make.h"
 #include "compiler/passes/Invariants.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -128,14 +129,13 @@ private:
     if (isa<ir::ListType>(type))
       return ir::ListMakeOp::create(builder, type, ValueRange());
     // Of one where the extent is not known.
-    int64_t unknown = cast<RankedTensorType>(type).getNumDynamicDims();
+    auto tensor = cast<RankedTensorType>(type);
+    int64_t unknown = tensor.getNumDynamicDims();
     Value one;
     if (unknown)
       one = arith::ConstantOp::create(builder, builder.getI64IntegerAttr(1));
     SmallVector<Value> extents(static_cast<size_t>(unknown), one);
-    auto value = builder.getNamedAttr("value", builder.getF64FloatAttr(0));
-    return ir::ApplyOp::create(builder, type, "full", extents, builder.getDictionaryAttr(value))
-        .getResult(0);
+    return ops::makeFilled(builder, 0, tensor, extents);
   }
 
   /// What was copied, where nothing takes it any more.

@@ -1,6 +1,6 @@
 //===- Invariants.h - What a loop computes alike at every step --*- C++ -*-===//
-#ifndef SHEAF_PASSES_INVARIANTS_H
-#define SHEAF_PASSES_INVARIANTS_H
+#ifndef SHEAF_COMPILER_PASSES_INVARIANTS_H
+#define SHEAF_COMPILER_PASSES_INVARIANTS_H
 
 #include "compiler/passes/Pass.h"
 
@@ -35,4 +35,4 @@ private:
 
 } // namespace sheaf::passes
 
-#endif // SHEAF_PASSES_INVARIANTS_H
+#endif // SHEAF_COMPILER_PASSES_INVARIANTS_H

@@ -1,6 +1,6 @@
 //===- KeepOrRecompute.h - What a backward block reads ----------*- C++ -*-===//
-#ifndef SHEAF_PASSES_KEEPORRECOMPUTE_H
-#define SHEAF_PASSES_KEEPORRECOMPUTE_H
+#ifndef SHEAF_COMPILER_PASSES_KEEPORRECOMPUTE_H
+#define SHEAF_COMPILER_PASSES_KEEPORRECOMPUTE_H
 
 #include "compiler/ir/Program.h"
 
@@ -22,4 +22,4 @@ llvm::SetVector<mlir::Value> chooseKept(llvm::ArrayRef<mlir::Operation *> copied
 
 } // namespace sheaf::passes
 
-#endif // SHEAF_PASSES_KEEPORRECOMPUTE_H
+#endif // SHEAF_COMPILER_PASSES_KEEPORRECOMPUTE_H

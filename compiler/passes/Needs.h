@@ -9,8 +9,8 @@
 // all its calls take; other functions are looked at for each set of parts that a call takes.
 //
 //===----------------------------------------------------------------------===//
-#ifndef SHEAF_PASSES_NEEDS_H
-#define SHEAF_PASSES_NEEDS_H
+#ifndef SHEAF_COMPILER_PASSES_NEEDS_H
+#define SHEAF_COMPILER_PASSES_NEEDS_H
 
 #include "compiler/analysis/CallGraph.h"
 #include "compiler/ir/Program.h"
@@ -110,4 +110,4 @@ private:
 
 } // namespace sheaf::passes
 
-#endif // SHEAF_PASSES_NEEDS_H
+#endif // SHEAF_COMPILER_PASSES_NEEDS_H

@@ -5,8 +5,10 @@
 // remarks and verifies the result.
 //
 //===----------------------------------------------------------------------===//
-#ifndef SHEAF_PASSES_PASS_H
-#define SHEAF_PASSES_PASS_H
+#ifndef SHEAF_COMPILER_PASSES_PASS_H
+#define SHEAF_COMPILER_PASSES_PASS_H
+
+#include "compiler/ir/Switch.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Location.h"
@@ -45,11 +47,7 @@ struct PassContext {
   }
 };
 
-/// Part of a pass that can be switched off by itself.
-struct Switch {
-  std::string_view name;
-  std::string_view meaning;
-};
+using ir::Switch;
 
 struct PassRecord {
   std::string_view name;
@@ -60,7 +58,7 @@ struct PassRecord {
   bool required = false;
   /// What the module must satisfy when all passes up to this one ran.
   Level after = Level::Program;
-  std::vector<Switch> switches = {};
+  std::vector<Switch> switches = {}; ///< of its parts
 };
 
 /// What one run of a pass was.
@@ -78,11 +76,6 @@ mlir::LogicalResult runPass(const PassRecord &pass, mlir::ModuleOp module,
 /// Fails with diagnostics when something stands in the module that the level does not allow.
 mlir::LogicalResult verifyLevel(mlir::ModuleOp module, Level level);
 
-/// `file:line` of a location, or `?`.
-std::string placeOf(mlir::Location loc);
-/// Of the same place; 0 where there is none.
-int64_t columnOf(mlir::Location loc);
-
 } // namespace sheaf::passes
 
-#endif // SHEAF_PASSES_PASS_H
+#endif // SHEAF_COMPILER_PASSES_PASS_H

@@ -75,9 +75,9 @@ static const std::vector<PassRecord> &pipeline() {
       // Marks records, so it comes when there are some.
       PASS(identicalRecordsPass),
       // Only now is it known how many records stand in a branch.
-      PASS(alignBranchesPass),
+      PASS(ghostsPass),
       // Behind the last pass that makes or drops a record.
-      PASS(assignPhasesPass),
+      PASS(phasesPass),
       // Last: forks are host code's business, and calls are where they stay.
       PASS(forkCallsPass),
       // Behind all that looks at which records there are; what it makes needs only what these need.

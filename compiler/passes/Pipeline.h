@@ -1,6 +1,6 @@
 //===- Pipeline.h - From a Program to a Program with blocks -----*- C++ -*-===//
-#ifndef SHEAF_PASSES_PIPELINE_H
-#define SHEAF_PASSES_PIPELINE_H
+#ifndef SHEAF_COMPILER_PASSES_PIPELINE_H
+#define SHEAF_COMPILER_PASSES_PIPELINE_H
 
 #include "compiler/passes/Pass.h"
 
@@ -48,4 +48,4 @@ void registerMlirPasses();
 
 } // namespace sheaf::passes
 
-#endif // SHEAF_PASSES_PIPELINE_H
+#endif // SHEAF_COMPILER_PASSES_PIPELINE_H

@@ -1,6 +1,6 @@
 //===- Precedence.h - What is there before what -----------------*- C++ -*-===//
-#ifndef SHEAF_PASSES_PRECEDENCE_H
-#define SHEAF_PASSES_PRECEDENCE_H
+#ifndef SHEAF_COMPILER_PASSES_PRECEDENCE_H
+#define SHEAF_COMPILER_PASSES_PRECEDENCE_H
 
 #include "compiler/ir/Program.h"
 #include "compiler/passes/Recurrences.h"
@@ -57,4 +57,4 @@ private:
 
 } // namespace sheaf::passes
 
-#endif // SHEAF_PASSES_PRECEDENCE_H
+#endif // SHEAF_COMPILER_PASSES_PRECEDENCE_H

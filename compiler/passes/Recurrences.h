@@ -1,6 +1,6 @@
 //===- Recurrences.h - What depends on what a recursion carries -*- C++ -*-===//
-#ifndef SHEAF_PASSES_RECURRENCES_H
-#define SHEAF_PASSES_RECURRENCES_H
+#ifndef SHEAF_COMPILER_PASSES_RECURRENCES_H
+#define SHEAF_COMPILER_PASSES_RECURRENCES_H
 
 #include "compiler/analysis/CallGraph.h"
 
@@ -46,4 +46,4 @@ private:
 
 } // namespace sheaf::passes
 
-#endif // SHEAF_PASSES_RECURRENCES_H
+#endif // SHEAF_COMPILER_PASSES_RECURRENCES_H

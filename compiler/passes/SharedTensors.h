@@ -1,6 +1,6 @@
 //===- SharedTensors.h - What is the same for every record ------*- C++ -*-===//
-#ifndef SHEAF_PASSES_SHAREDTENSORS_H
-#define SHEAF_PASSES_SHAREDTENSORS_H
+#ifndef SHEAF_COMPILER_PASSES_SHAREDTENSORS_H
+#define SHEAF_COMPILER_PASSES_SHAREDTENSORS_H
 
 #include "compiler/analysis/OpQueries.h"
 
@@ -68,4 +68,4 @@ private:
 
 } // namespace sheaf::passes
 
-#endif // SHEAF_PASSES_SHAREDTENSORS_H
+#endif // SHEAF_COMPILER_PASSES_SHAREDTENSORS_H

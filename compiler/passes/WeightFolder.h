@@ -1,6 +1,6 @@
 //===- WeightFolder.h - What depends on weights alone -----------*- C++ -*-===//
-#ifndef SHEAF_PASSES_WEIGHTFOLDER_H
-#define SHEAF_PASSES_WEIGHTFOLDER_H
+#ifndef SHEAF_COMPILER_PASSES_WEIGHTFOLDER_H
+#define SHEAF_COMPILER_PASSES_WEIGHTFOLDER_H
 
 #include "compiler/passes/Pass.h"
 
@@ -15,4 +15,4 @@ void foldWeights(mlir::ModuleOp module, PassContext &context, Folded which);
 
 } // namespace sheaf::passes
 
-#endif // SHEAF_PASSES_WEIGHTFOLDER_H
+#endif // SHEAF_COMPILER_PASSES_WEIGHTFOLDER_H

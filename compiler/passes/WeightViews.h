@@ -5,8 +5,8 @@
 // instance's own. So each block has its own.
 //
 //===----------------------------------------------------------------------===//
-#ifndef SHEAF_PASSES_WEIGHTVIEWS_H
-#define SHEAF_PASSES_WEIGHTVIEWS_H
+#ifndef SHEAF_COMPILER_PASSES_WEIGHTVIEWS_H
+#define SHEAF_COMPILER_PASSES_WEIGHTVIEWS_H
 
 #include "compiler/analysis/Grouping.h"
 
@@ -35,4 +35,4 @@ void copyViewsIntoGroups(std::vector<Group> &groups);
 
 } // namespace sheaf::passes
 
-#endif // SHEAF_PASSES_WEIGHTVIEWS_H
+#endif // SHEAF_COMPILER_PASSES_WEIGHTVIEWS_H

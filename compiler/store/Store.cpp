@@ -4,7 +4,7 @@
 #include "compiler/store/Database.h"
 #include "compiler/store/Directory.h"
 #include "compiler/store/Log.h"
-#include "runtime/artefact/checksum.h"
+#include "runtime/io/checksum.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -40,7 +40,7 @@ constexpr uint64_t kLogBytes = 2 << 20;
 int64_t checksum(std::string_view key, std::span<const uint8_t> value) {
   Bytes all(key.begin(), key.end());
   all.insert(all.end(), value.begin(), value.end());
-  return static_cast<int64_t>(artefact::checksum(all));
+  return static_cast<int64_t>(io::checksum(all));
 }
 
 /// From the log into the file, when there is more of it than so many bytes. False when other

@@ -1,8 +1,8 @@
 // Errors, models, types and vocabularies.
 #include "runtime/api/handles.h"
 #include "runtime/api/options.h"
+#include "runtime/io/checksum.h"
 
-#include "runtime/artefact/checksum.h"
 #include "runtime/io/name_pattern.h"
 #include "runtime/io/types.h"
 #include "runtime/model/members.h"
@@ -72,7 +72,7 @@ sheaf_status statusOfException() noexcept {
     return fail(SHEAF_NOT_COMPILED, error);
   } catch (const Stopped &error) {
     return fail(SHEAF_STOPPED, error.what());
-  } catch (const artefact::CheckStopped &error) {
+  } catch (const io::CheckStopped &error) {
     return fail(SHEAF_STOPPED, error.what());
   } catch (const artefact::ArtefactError &error) {
     return fail(statusOf(error.why), error.what());
@@ -234,7 +234,7 @@ sheaf_status sheaf_model_load(const char *path, const sheaf_load_options *option
     sheaf_load_options asked = known(options, "sheaf_load_options");
     if (asked.sha256) {
       open.sha256 = asked.sha256;
-      if (!artefact::isSha256(open.sha256))
+      if (!io::isSha256(open.sha256))
         throw Invalid("options.sha256 is not 64 hexadecimal digits");
     }
     open.checkWeights = !asked.skip_weight_checksums;

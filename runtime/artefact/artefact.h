@@ -40,7 +40,7 @@ struct OpenOptions {
   bool checkWeights = true;
   /// Whose code is wanted; of several kinds the first that this machine can run.
   std::string backend = "cpu";
-  /// Asked for, ends the reading by a CheckStopped (checksum.h).
+  /// Asked for, ends the reading by an io::CheckStopped.
   std::stop_token stop = {};
 };
 

@@ -1,9 +1,9 @@
 #include "runtime/artefact/artefact.h"
 
-#include "runtime/artefact/checksum.h"
 #include "runtime/artefact/fields.h"
 #include "runtime/cpu/cpu.h"
 #include "runtime/cpu/native.h"
+#include "runtime/io/checksum.h"
 #include "runtime/io/text.h"
 
 #include <algorithm>
@@ -48,7 +48,7 @@ Bytes readHeader(Bytes file) {
     throw ArtefactError(Refusal::Newer, "made by a newer Sheaf: it has version " +
                                             std::to_string(version) + ", this one reads version " +
                                             std::to_string(kVersion));
-  if (number(file, 56, 8) != checksum(file.first(56)))
+  if (number(file, 56, 8) != io::checksum(file.first(56)))
     throw ArtefactError(Refusal::Damaged, "damaged: the checksum of its header is wrong");
   uint64_t size = number(file, 16, 8);
   if (size != file.size())
@@ -59,7 +59,7 @@ Bytes readHeader(Bytes file) {
   if (bytes > file.size() - kHeaderBytes)
     throw ArtefactError(Refusal::Damaged, "damaged: its description ends outside of it");
   Bytes description = file.subspan(kHeaderBytes, bytes);
-  if (checksum(description) != number(file, 32, 8))
+  if (io::checksum(description) != number(file, 32, 8))
     throw ArtefactError(Refusal::Damaged, "damaged: the checksum of its description is wrong");
   return description;
 }
@@ -151,7 +151,7 @@ void checkSections(const Description &d, Bytes file, const OpenOptions &options)
         section.bytes > file.size() - section.offset)
       throw ArtefactError(Refusal::Damaged, "damaged: field " + name + " lies outside of the file");
     if (withChecksum &&
-        checksum(file.subspan(section.offset, section.bytes), options.stop) != section.checksum)
+        io::checksum(file.subspan(section.offset, section.bytes), options.stop) != section.checksum)
       throw ArtefactError(Refusal::Damaged,
                           "damaged: field " + name + ".checksum is not that of the bytes");
   };
@@ -176,7 +176,7 @@ Description parse(Bytes file, const OpenOptions &options) {
     std::string wanted = options.sha256;
     std::transform(wanted.begin(), wanted.end(), wanted.begin(),
                    [](char c) { return c >= 'A' && c <= 'F' ? static_cast<char>(c + 32) : c; });
-    if (std::string found = sha256(file, options.stop); found != wanted)
+    if (std::string found = io::sha256(file, options.stop); found != wanted)
       throw ArtefactError(Refusal::Digest,
                           "not the file that was asked for: its SHA-256 is " + found);
   }

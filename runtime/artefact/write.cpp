@@ -1,7 +1,7 @@
 #include "runtime/artefact/artefact.h"
 
-#include "runtime/artefact/checksum.h"
 #include "runtime/artefact/fields.h"
+#include "runtime/io/checksum.h"
 #include "runtime/io/text.h"
 
 #include <algorithm>
@@ -89,8 +89,8 @@ std::vector<uint8_t> encode(const Description &description, uint64_t fileBytes) 
   put(header, 8, kVersion, 4);
   put(header, 16, fileBytes, 8);
   put(header, 24, bytes.size(), 8);
-  put(header, 32, checksum(bytes), 8);
-  put(header, 56, checksum(Bytes(header).first(56)), 8);
+  put(header, 32, io::checksum(bytes), 8);
+  put(header, 56, io::checksum(Bytes(header).first(56)), 8);
   bytes.insert(bytes.begin(), header.begin(), header.end());
   return bytes;
 }
@@ -146,8 +146,8 @@ void write(const std::string &path, std::span<const Part> parts,
     its.packed = joined(part.session.packedWeights(), one.image.packed);
     CodeSection section = one.code();
     section.body = bodyOf(one);
-    section.code = {0, its.image.size(), checksum(its.image)};
-    section.packed = {0, its.packed.size(), checksum(its.packed)};
+    section.code = {0, its.image.size(), io::checksum(its.image)};
+    section.packed = {0, its.packed.size(), io::checksum(its.packed)};
     page = std::max(page, rt::codePage(part.target.architecture));
     if (contents.size() == 1) {
       neutral = neutralPart(one.model);
@@ -161,7 +161,7 @@ void write(const std::string &path, std::span<const Part> parts,
     }
     d.sections.push_back(std::move(section));
   }
-  d.paramSection = {0, params.size(), checksum(params)};
+  d.paramSection = {0, params.size(), io::checksum(params)};
 
   struct Place {
     Section *section;

@@ -1,8 +1,8 @@
 // Files of every version are read, and whatever is wrong with one is found and named.
 #include "runtime/artefact/artefact.h"
-#include "runtime/artefact/checksum.h"
 #include "runtime/cpu/cpu.h"
 #include "runtime/cpu/weights.h"
+#include "runtime/io/checksum.h"
 #include "runtime/io/text.h"
 
 #include <algorithm>
@@ -66,9 +66,9 @@ std::vector<uint8_t> changed(const std::function<void(Description &)> &change) {
 void seal(std::vector<uint8_t> &bytes) {
   uint64_t size;
   std::memcpy(&size, bytes.data() + 24, sizeof size);
-  uint64_t sum = checksum(std::span(bytes).subspan(kHeaderBytes, size));
+  uint64_t sum = io::checksum(std::span(bytes).subspan(kHeaderBytes, size));
   std::memcpy(bytes.data() + 32, &sum, sizeof sum);
-  sum = checksum(std::span(bytes).first(56));
+  sum = io::checksum(std::span(bytes).first(56));
   std::memcpy(bytes.data() + 56, &sum, sizeof sum);
 }
 
@@ -279,7 +279,7 @@ std::vector<uint8_t> withSection(const std::function<void(CodeSection &)> &chang
     section.backend = "cpu";
     section.target.architecture = rt::kArchitecture;
     section.code.offset = section.packed.offset = d.paramSection.offset;
-    section.code.checksum = section.packed.checksum = checksum({});
+    section.code.checksum = section.packed.checksum = io::checksum({});
     change(section);
     d.sections.insert(d.sections.begin(), section);
     d.taken = 1;
@@ -362,7 +362,7 @@ TEST(Artefact, OtherMachine) {
 
 TEST(Artefact, Digest) {
   std::vector<uint8_t> bytes = golden();
-  std::string digest = sha256(bytes);
+  std::string digest = io::sha256(bytes);
   EXPECT_FALSE(refusal(bytes, {digest, true}));
   digest[5] = digest[5] == '0' ? '1' : '0';
   auto found = refusal(bytes, {digest, true});
@@ -373,7 +373,7 @@ TEST(Artefact, Digest) {
 // FIPS 180-4's examples, and lengths about a block.
 TEST(Artefact, Sha256) {
   auto of = [](const std::string &text) {
-    return sha256({reinterpret_cast<const uint8_t *>(text.data()), text.size()});
+    return io::sha256({reinterpret_cast<const uint8_t *>(text.data()), text.size()});
   };
   EXPECT_EQ(of(""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
   EXPECT_EQ(of("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");

@@ -2,6 +2,7 @@
 
 #include "compiler/frontend/ProgramGen.h"
 #include "compiler/ir/Program.h"
+#include "compiler/ops/Verify.h"
 #include "tests/frontend/parsed.h"
 
 #include "llvm/Support/raw_ostream.h"
@@ -20,7 +21,7 @@ std::string programOf(const std::string &expression) {
                 "s: f32[k, d]) = " +
                 expression);
   mlir::DialectRegistry registry;
-  ir::registerDialects(registry);
+  ops::registerDialects(registry);
   mlir::MLIRContext context(registry);
   CheckedModule checked = check(parsed.module, {}, parsed.diags);
   mlir::OwningOpRef<mlir::ModuleOp> program;

@@ -2,6 +2,7 @@
 
 #include "compiler/frontend/ProgramGen.h"
 #include "compiler/ir/Program.h"
+#include "compiler/ops/Verify.h"
 #include "tests/frontend/parsed.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -57,7 +58,7 @@ public:
 private:
   static mlir::DialectRegistry registry() {
     mlir::DialectRegistry result;
-    ir::registerDialects(result);
+    ops::registerDialects(result);
     return result;
   }
 };

@@ -1,7 +1,7 @@
 // Any bytes as an artefact: a model that sessions can be made of, or an ArtefactError. Nothing of
 // it is run. The mutator seals what it changes, so that checksums keep nothing from being tried.
 #include "runtime/artefact/artefact.h"
-#include "runtime/artefact/checksum.h"
+#include "runtime/io/checksum.h"
 #include "runtime/io/types.h"
 
 #include <algorithm>
@@ -34,8 +34,8 @@ void seal(std::vector<uint8_t> &file, uint64_t description) {
   file[9] = file[10] = file[11] = 0;
   write64(file.data() + 16, file.size());
   write64(file.data() + 24, description);
-  write64(file.data() + 32, checksum(std::span(file).subspan(kHeaderBytes, description)));
-  write64(file.data() + 56, checksum(std::span(file).first(56)));
+  write64(file.data() + 32, io::checksum(std::span(file).subspan(kHeaderBytes, description)));
+  write64(file.data() + 56, io::checksum(std::span(file).first(56)));
 }
 
 } // namespace

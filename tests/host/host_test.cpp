@@ -3,6 +3,7 @@
 #include "compiler/host/Host.h"
 #include "compiler/kernels/plan/BlockShapes.h"
 #include "compiler/model/ModelTypes.h"
+#include "compiler/ops/Verify.h"
 #include "compiler/passes/Pipeline.h"
 #include "tests/host/mock_runtime.h"
 
@@ -30,7 +31,7 @@ class Program {
 public:
   Program(const std::string &text, const std::string &entry, bool optimise) {
     mlir::DialectRegistry registry;
-    ir::registerDialects(registry);
+    ops::registerDialects(registry);
     mlirContext_.appendDialectRegistry(registry);
     mlirContext_.loadAllAvailableDialects();
     module_ = mlir::parseSourceString<mlir::ModuleOp>(text, &mlirContext_, "test.mlir");

@@ -1,6 +1,7 @@
 //===- model_types_test.cpp - What the runtime is told of types -----------===//
 
 #include "compiler/model/ModelTypes.h"
+#include "compiler/ops/Verify.h"
 
 #include "mlir/Parser/Parser.h"
 
@@ -14,7 +15,7 @@ class ModelTypes : public testing::Test {
 protected:
   mlir::ModuleOp parse(const char *text) {
     mlir::DialectRegistry registry;
-    ir::registerDialects(registry);
+    ops::registerDialects(registry);
     context_.appendDialectRegistry(registry);
     module_ = mlir::parseSourceString<mlir::ModuleOp>(text, &context_);
     return *module_;

@@ -118,7 +118,7 @@ bool equal(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b
 
 OwningOpRef<ModuleOp> parse(const std::string &text, MLIRContext &context) {
   DialectRegistry registry;
-  ir::registerDialects(registry);
+  ops::registerDialects(registry);
   context.disableMultithreading();
   context.appendDialectRegistry(registry);
   context.loadAllAvailableDialects();

@@ -1,5 +1,6 @@
 //===- random_block.cpp - Blocks made at random ----------------------------===//
 
+#include "compiler/ops/Verify.h"
 #include "tests/kernels/random_generator.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -253,7 +254,7 @@ RandomBlock Generator::run(std::optional<size_t> onlyResult) {
 
 RandomBlock randomBlock(unsigned seed, std::optional<size_t> onlyResult) {
   DialectRegistry registry;
-  ir::registerDialects(registry);
+  ops::registerDialects(registry);
   MLIRContext context(registry, MLIRContext::Threading::DISABLED);
   context.loadAllAvailableDialects();
   Generator generator(context, seed);

@@ -22,6 +22,8 @@ PLANTED = [
     ("compiler/driver/Compiler.cpp", "tools/sheaf/load.h", "compiler/driver may include only"),
     ("compiler/frontend/Parser.h", "compiler/ir/Program.h", "parsing and diagnostics know no MLIR"),
     ("compiler/store/Store.h", "llvm/ADT/StringRef.h", "libraries and store know no compiler"),
+    ("runtime/cpu/cpu_device.h", "runtime/null/null_device.h", "runtime/cpu may include only"),
+    ("runtime/null/null_device.cpp", "runtime/cpu/cpu_device.h", "runtime/null may include only"),
     ("runtime/session/session.h", "runtime/train/trainer.h", "runtime/session may include only"),
     ("runtime/io/read.cpp", "runtime/session/session.h", "runtime/io may include only"),
     ("runtime/train/trainer.h", "runtime/fit/training.h", "runtime/train may include only"),
@@ -37,6 +39,7 @@ PLANTED = [
 ]
 # Lines that name an operator where records are asked.
 NAMES = [("compiler/passes/Pass.cpp", 'Value sum = ops::applyOne(b, "add", {x, y});'),
+         ("compiler/passes/Simplify.cpp", 'return ir::ApplyOp::create(builder, type, "full", extents, attrs);'),
          ("compiler/analysis/Casts.h", 'return apply.getOp() == "reshape";'),
          ("compiler/oracle/Interpreter.cpp", 'if (step.record->name != "detach")')]
 

@@ -16,7 +16,7 @@ class ApplyTest : public testing::Test {
 protected:
   ApplyTest() {
     mlir::DialectRegistry registry;
-    ir::registerDialects(registry);
+    ops::registerDialects(registry);
     context_.appendDialectRegistry(registry);
     context_.loadAllAvailableDialects();
   }

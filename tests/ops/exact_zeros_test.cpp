@@ -3,6 +3,7 @@
 
 #include "compiler/ir/Program.h"
 #include "compiler/ops/Gradient.h"
+#include "compiler/ops/Verify.h"
 #include "compiler/oracle/Oracle.h"
 #include "tests/ops/types.h"
 
@@ -21,7 +22,7 @@ class ExactZeros : public testing::Test {
 protected:
   ExactZeros() {
     mlir::DialectRegistry registry;
-    ir::registerDialects(registry);
+    ops::registerDialects(registry);
     context_.appendDialectRegistry(registry);
     context_.loadAllAvailableDialects();
   }

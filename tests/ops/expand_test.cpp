@@ -3,6 +3,7 @@
 
 #include "compiler/ir/Program.h"
 #include "compiler/ops/Build.h"
+#include "compiler/ops/Verify.h"
 #include "compiler/oracle/Compare.h"
 #include "compiler/oracle/Oracle.h"
 #include "tests/ops/types.h"
@@ -24,7 +25,7 @@ class ExpandTest : public testing::Test {
 protected:
   ExpandTest() {
     mlir::DialectRegistry registry;
-    ir::registerDialects(registry);
+    ops::registerDialects(registry);
     context_.appendDialectRegistry(registry);
     context_.loadAllAvailableDialects();
   }

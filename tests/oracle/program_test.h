@@ -3,6 +3,7 @@
 #define SHEAF_TESTS_ORACLE_PROGRAM_TEST_H
 
 #include "compiler/ir/Program.h"
+#include "compiler/ops/Verify.h"
 #include "compiler/oracle/Oracle.h"
 
 #include "mlir/IR/Verifier.h"
@@ -16,7 +17,7 @@ class ProgramTest : public testing::Test {
 protected:
   ProgramTest() {
     mlir::DialectRegistry registry;
-    ir::registerDialects(registry);
+    ops::registerDialects(registry);
     context_.appendDialectRegistry(registry);
   }
 

@@ -1,15 +1,15 @@
 // What is left of texts when all goes that a question does not need.
 
 #include "compiler/frontend/Checker.h"
+#include "compiler/reduce/Shrink.h"
 #include "tests/frontend/parsed.h"
-#include "tools/sheaf/shrink.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <string>
 
-namespace sheaf::tool {
+namespace sheaf::reduce {
 namespace {
 
 /// What is left of a program that is without errors and has `word`, blanks made one.
@@ -86,4 +86,4 @@ TEST(Shrink, TreesAndJson) {
 }
 
 } // namespace
-} // namespace sheaf::tool
+} // namespace sheaf::reduce

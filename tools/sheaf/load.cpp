@@ -4,16 +4,15 @@
 #include "tools/sheaf/command.h"
 #include "tools/sheaf/hooks.h"
 #include "tools/sheaf/nearest.h"
+#include "tools/sheaf/progress.h"
 #include "tools/sheaf/read_notes.h"
 #include "tools/sheaf/reproduce.h"
 #include "tools/sheaf/tokenizer.h"
 #include "tools/sheaf/weights.h"
 
 #include "compiler/driver/Library.h"
-#include "compiler/frontend/Parser.h"
 #include "compiler/target/Target.h"
 #include "runtime/io/gzip.h"
-#include "runtime/io/progress.h"
 #include "runtime/model/error.h"
 
 #include <fmt/format.h>
@@ -37,40 +36,20 @@ bool contains(const std::vector<std::string> &names, const std::string &name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-/// Calls `visit` with the syntax tree of a file that parses. What is wrong with another is told
-/// when it is compiled.
-template <typename Visit> void withSyntax(const SourceFile &source, Visit visit) {
-  if (std::shared_ptr<const Syntax> syntax = soundSyntax(source))
-    visit(syntax->module);
-}
-
-std::string missingEntry(const SourceFile &source, const Module &module,
-                         const ModelOptions &options) {
-  // A run begins in the model's own file.
-  std::vector<std::string> functions;
-  for (const Decl *decl : module.decls)
-    if (decl->is<FnDecl>())
-      functions.push_back(decl->name.name);
-  if (contains(functions, options.entry))
-    return {};
-  return fmt::format("{}: there is no function '{}'{}", source.name(), options.entry,
-                     didYouMean(options.entry, functions));
-}
-
-/// Whether the file declares what the command line names.
+/// Whether the file declares what the command line names. What is wrong with one that does not
+/// parse is told when it is compiled.
 void checkNames(const SourceFile &source, const ModelOptions &options) {
-  std::string missing;
-  withSyntax(source, [&](const Module &module) {
-    missing = missingEntry(source, module, options);
-    std::vector<std::string> dims;
-    if (!options.dims.empty())
-      dims = driver::declaredDims(source);
-    for (const auto &[name, value] : parseDims(options.dims))
-      if (!contains(dims, name))
-        throw UsageError(fmt::format(
-            "{}: the model declares no dim '{}'{}", source.name(), name,
-            dims.empty() ? "" : fmt::format("; its dims are {}", fmt::join(dims, ", "))));
-  });
+  if (!driver::declaredFunctions(source))
+    return;
+  std::string missing = missingEntry(source, options);
+  std::vector<std::string> dims;
+  if (!options.dims.empty())
+    dims = driver::declaredDims(source);
+  for (const auto &[name, value] : parseDims(options.dims))
+    if (!contains(dims, name))
+      throw UsageError(
+          fmt::format("{}: the model declares no dim '{}'{}", source.name(), name,
+                      dims.empty() ? "" : fmt::format("; its dims are {}", fmt::join(dims, ", "))));
   // The compiler tells of a file without `main`.
   bool isTold = !entryIsGiven(options) && options.entryOption == "--entry";
   if (!missing.empty() && !isTold) {
@@ -83,10 +62,11 @@ void checkNames(const SourceFile &source, const ModelOptions &options) {
 } // namespace
 
 std::string missingEntry(const SourceFile &source, const ModelOptions &options) {
-  std::string missing;
-  withSyntax(source,
-             [&](const Module &module) { missing = missingEntry(source, module, options); });
-  return missing;
+  std::optional<std::vector<std::string>> functions = driver::declaredFunctions(source);
+  if (!functions || contains(*functions, options.entry))
+    return {};
+  return fmt::format("{}: there is no function '{}'{}", source.name(), options.entry,
+                     didYouMean(options.entry, *functions));
 }
 
 static SourceFile readModelFile(const std::string &path) {
@@ -123,12 +103,12 @@ SourceFile withUsedFiles(io::SourceText text) {
 }
 
 void note(const std::string &text) {
-  io::Progress::clear();
+  Progress::clear();
   fmt::print(stderr, "note: {}\n", text);
 }
 
 void printDiagnostics(const Diagnostics &diags) {
-  io::Progress::clear();
+  Progress::clear();
   fmt::print(stderr, "{}", diags.render(isatty(STDERR_FILENO)));
 }
 

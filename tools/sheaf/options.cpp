@@ -1,11 +1,10 @@
 //===- options.cpp - Options that several subcommands share ---------------===//
 #include "tools/sheaf/options.h"
+#include "runtime/io/checksum.h"
 
 #include "tools/sheaf/command.h"
 #include "tools/sheaf/tables.h"
 #include "tools/sheaf/weights.h"
-
-#include "runtime/artefact/checksum.h"
 
 #include <fmt/format.h>
 
@@ -128,7 +127,7 @@ void ModelOptions::addArtefact(CLI::App &app) {
                  "refuse an artefact with another SHA-256: running one is trusting its author")
       ->type_name("DIGEST")
       ->check([](const std::string &text) {
-        return artefact::isSha256(text) ? std::string() : "takes 64 hexadecimal digits";
+        return io::isSha256(text) ? std::string() : "takes 64 hexadecimal digits";
       });
 }
 

@@ -4,9 +4,9 @@
 #include "tools/sheaf/interrupt.h"
 #include "tools/sheaf/load.h"
 #include "tools/sheaf/reproduce.h"
-#include "tools/sheaf/shrink.h"
 
 #include "compiler/driver/Library.h"
+#include "compiler/reduce/Shrink.h"
 #include "compiler/report/ReportJson.h"
 #include "runtime/io/gzip.h"
 #include "runtime/io/output.h"
@@ -531,8 +531,8 @@ private:
 
   void reduceProgram() {
     for (size_t i = 0; i < parts_.size(); ++i) {
-      shrink(programPieces(parts_[i].text), [&](const Pieces &pieces) {
-        std::string candidate = textOf(pieces) + "\n";
+      reduce::shrink(reduce::programPieces(parts_[i].text), [&](const reduce::Pieces &pieces) {
+        std::string candidate = reduce::textOf(pieces) + "\n";
         return passesCheck(i, candidate) && keep(parts_[i].text, std::move(candidate));
       });
       writeProgram();
@@ -558,7 +558,7 @@ private:
     if (lines_.size() < 2)
       return;
     const std::vector<std::string> all = lines_;
-    shrinkList(all.size(), [&](const std::vector<size_t> &left) {
+    reduce::shrinkList(all.size(), [&](const std::vector<size_t> &left) {
       std::vector<std::string> before = std::move(lines_);
       lines_.clear();
       for (size_t i : left)
@@ -574,8 +574,9 @@ private:
 
   void reduceInsides() {
     for (size_t i = 0; i < lines_.size(); ++i)
-      shrink(dataPieces(lines_[i]),
-             [&](const Pieces &pieces) { return keep(lines_[i], textOf(pieces)); });
+      reduce::shrink(reduce::dataPieces(lines_[i]), [&](const reduce::Pieces &pieces) {
+        return keep(lines_[i], reduce::textOf(pieces));
+      });
   }
 
   const ReduceArguments &arguments_;

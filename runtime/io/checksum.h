@@ -1,6 +1,6 @@
 //===- checksum.h - Checksums and digests -----------------------*- C++ -*-===//
-#ifndef SHEAF_RUNTIME_ARTEFACT_CHECKSUM_H
-#define SHEAF_RUNTIME_ARTEFACT_CHECKSUM_H
+#ifndef SHEAF_RUNTIME_IO_CHECKSUM_H
+#define SHEAF_RUNTIME_IO_CHECKSUM_H
 
 #include <cstdint>
 #include <span>
@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-namespace sheaf::artefact {
+namespace sheaf::io {
 
 /// What is thrown when `stop` was asked for.
 class CheckStopped : public std::runtime_error {
@@ -26,6 +26,6 @@ std::string sha256(std::span<const uint8_t> bytes, const std::stop_token &stop =
 /// Whether a text can be such a digest, in upper or lower case.
 bool isSha256(std::string_view text);
 
-} // namespace sheaf::artefact
+} // namespace sheaf::io
 
-#endif // SHEAF_RUNTIME_ARTEFACT_CHECKSUM_H
+#endif // SHEAF_RUNTIME_IO_CHECKSUM_H

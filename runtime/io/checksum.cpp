@@ -1,4 +1,4 @@
-#include "runtime/artefact/checksum.h"
+#include "runtime/io/checksum.h"
 
 #include <algorithm>
 #include <array>
@@ -8,7 +8,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-namespace sheaf::artefact {
+namespace sheaf::io {
 
 namespace {
 
@@ -102,4 +102,4 @@ bool isSha256(std::string_view text) {
          text.find_first_not_of("0123456789abcdefABCDEF") == std::string_view::npos;
 }
 
-} // namespace sheaf::artefact
+} // namespace sheaf::io

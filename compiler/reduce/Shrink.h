@@ -1,4 +1,4 @@
-//===- shrink.h - Texts made smaller ----------------------------*- C++ -*-===//
+//===- Shrink.h - Texts made smaller ----------------------------*- C++ -*-===//
 //
 // Delta debugging on the bracket structure of a text, by which both programs and data are put
 // together: items of brackets are dropped, alone and many at a time, everything that names
@@ -8,16 +8,16 @@
 // texts are of interest, and ill-formed ones are not.
 //
 //===----------------------------------------------------------------------===//
-#ifndef SHEAF_TOOLS_SHEAF_SHRINK_H
-#define SHEAF_TOOLS_SHEAF_SHRINK_H
+#ifndef SHEAF_COMPILER_REDUCE_SHRINK_H
+#define SHEAF_COMPILER_REDUCE_SHRINK_H
 
-#include "tools/sheaf/pieces.h"
+#include "compiler/reduce/Pieces.h"
 
 #include <cstddef>
 #include <functional>
 #include <vector>
 
-namespace sheaf::tool {
+namespace sheaf::reduce {
 
 /// Makes pieces fewer as long as `keeps` says yes of what is left.
 Pieces shrink(Pieces pieces, const std::function<bool(const Pieces &)> &keeps);
@@ -26,6 +26,6 @@ Pieces shrink(Pieces pieces, const std::function<bool(const Pieces &)> &keeps);
 std::vector<size_t> shrinkList(size_t count,
                                const std::function<bool(const std::vector<size_t> &)> &keeps);
 
-} // namespace sheaf::tool
+} // namespace sheaf::reduce
 
-#endif // SHEAF_TOOLS_SHEAF_SHRINK_H
+#endif // SHEAF_COMPILER_REDUCE_SHRINK_H

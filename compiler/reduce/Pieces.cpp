@@ -1,5 +1,5 @@
-//===- pieces.cpp - Texts as words ----------------------------------------===//
-#include "tools/sheaf/pieces.h"
+//===- Pieces.cpp - Texts as words ----------------------------------------===//
+#include "compiler/reduce/Pieces.h"
 
 #include "compiler/frontend/Lexer.h"
 
@@ -7,7 +7,7 @@
 #include <cctype>
 #include <cstddef>
 
-namespace sheaf::tool {
+namespace sheaf::reduce {
 
 namespace {
 
@@ -146,4 +146,4 @@ std::string textOf(const Pieces &pieces) {
   return text;
 }
 
-} // namespace sheaf::tool
+} // namespace sheaf::reduce

@@ -1,17 +1,17 @@
-//===- pieces.h - Texts as words --------------------------------*- C++ -*-===//
+//===- Pieces.h - Texts as words --------------------------------*- C++ -*-===//
 //
 // Programs and data as what the shrinker drops and moves.
 //
 //===----------------------------------------------------------------------===//
-#ifndef SHEAF_TOOLS_SHEAF_PIECES_H
-#define SHEAF_TOOLS_SHEAF_PIECES_H
+#ifndef SHEAF_COMPILER_REDUCE_PIECES_H
+#define SHEAF_COMPILER_REDUCE_PIECES_H
 
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
-namespace sheaf::tool {
+namespace sheaf::reduce {
 
 /// A word of a text.
 struct Piece {
@@ -37,6 +37,6 @@ Pieces programPieces(std::string_view text);
 Pieces dataPieces(std::string_view text);
 std::string textOf(const Pieces &pieces);
 
-} // namespace sheaf::tool
+} // namespace sheaf::reduce
 
-#endif // SHEAF_TOOLS_SHEAF_PIECES_H
+#endif // SHEAF_COMPILER_REDUCE_PIECES_H

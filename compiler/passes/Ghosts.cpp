@@ -1,4 +1,4 @@
-//===- AlignBranches.cpp - Branches of unequal length keep in step --------===//
+//===- Ghosts.cpp - Branches of unequal length keep in step --------===//
 //
 // Inside of a recursion, an instance that takes a branch with more records than another falls
 // behind by as many depths, and what follows the branch runs for both apart, from then on. A ghost
@@ -283,7 +283,7 @@ LogicalResult alignBranches(ModuleOp module, PassContext &context) {
 
 } // namespace
 
-PassRecord alignBranchesPass() {
+PassRecord ghostsPass() {
   return {.name = "ghosts",
           .description = "What leaves the shorter branch of an if or match inside of a recursion "
                          "counts as ready as late as what leaves the longest, where what follows "

@@ -1,12 +1,12 @@
-//===- shrink.cpp - Texts made smaller ------------------------------------===//
-#include "tools/sheaf/shrink.h"
+//===- Shrink.cpp - Texts made smaller ------------------------------------===//
+#include "compiler/reduce/Shrink.h"
 
 #include <algorithm>
 #include <cstddef>
 #include <map>
 #include <set>
 
-namespace sheaf::tool {
+namespace sheaf::reduce {
 
 namespace {
 
@@ -461,4 +461,4 @@ std::vector<size_t> shrinkList(size_t count,
   }
 }
 
-} // namespace sheaf::tool
+} // namespace sheaf::reduce

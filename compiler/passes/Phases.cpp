@@ -1,4 +1,4 @@
-//===- AssignPhases.cpp - What waits until all instances are so far -------===//
+//===- Phases.cpp - What waits until all instances are so far -------===//
 //
 // A record runs at the depth at which its arguments are ready. Behind a recursion that depth
 // differs from instance to instance, so what comes once for each of them (the classifier over a
@@ -253,7 +253,7 @@ LogicalResult assignPhases(ModuleOp module, PassContext &context) {
 
 } // namespace
 
-PassRecord assignPhasesPass() {
+PassRecord phasesPass() {
   return {.name = "phases",
           .description = "What depends on a recursion but is no part of it waits until all "
                          "instances are through, wherever it stands, so that unequal instances "
