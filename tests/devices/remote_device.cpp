@@ -114,9 +114,26 @@ void RemoteDevice::run(const Sequence &sequence) {
       copyRows(inner_, host_, in->rows);
     else if (const auto *out = std::get_if<CopyOut>(&instruction))
       copyRows(host_, inner_, out->rows);
+    else if (const auto *launches = std::get_if<Launches>(&instruction))
+      launch(*launches);
     else
       inner_.run({&instruction, 1});
   }
+}
+
+/// Launches of one depth in any order.
+void RemoteDevice::launch(Launches launches) {
+  Schedule order(launches.buckets.begin(), launches.buckets.end());
+  for (auto begin = order.begin(); begin != order.end();) {
+    auto end = std::find_if(begin, order.end(), [&](const ScheduledBucket &bucket) {
+      return bucket.depth != begin->depth;
+    });
+    std::shuffle(begin, end, orders_);
+    begin = end;
+  }
+  launches.buckets = order;
+  Instruction shuffled = launches;
+  inner_.run({&shuffled, 1});
 }
 
 void RemoteDevice::pack() {

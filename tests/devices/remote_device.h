@@ -9,13 +9,14 @@
 #include <exception>
 #include <map>
 #include <mutex>
+#include <random>
 #include <thread>
 
 namespace sheaf::rt::test {
 
 /// The processor's kernels on rows of their own, which no one outside knows the address of. The
 /// host's range holds what was copied, and nothing where results are to come. Sequences are done
-/// late, on another thread.
+/// late, on another thread, launches that do not depend on each other in another order each time.
 class RemoteDevice final : public Device {
 public:
   explicit RemoteDevice(const DeviceSetup &setup);
@@ -57,12 +58,14 @@ private:
   };
   void work();
   void run(const Sequence &sequence);
+  void launch(Launches launches);
   void spoil(const Launches &launches);
 
   const Model &model_;
   CpuDevice inner_;
   HostRows host_;
   std::map<uint32_t, std::vector<uint8_t>> shown_; ///< buffers as the host sees them
+  std::minstd_rand orders_;                        ///< of launches
 
   std::mutex mutex_;
   std::condition_variable changed_;
