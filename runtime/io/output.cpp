@@ -1,7 +1,6 @@
 #include "runtime/io/output.h"
 
 #include "runtime/io/json.h"
-#include "runtime/io/progress.h"
 #include "runtime/io/text.h"
 #include "runtime/model/convert.h"
 
@@ -206,40 +205,6 @@ void JsonValueWriter::appendRow(std::string &out, uint32_t t, const rt::TensorVi
       break;
     }
   }
-}
-
-//===----------------------------------------------------------------------===//
-// OutputFile
-//===----------------------------------------------------------------------===//
-
-OutputFile::OutputFile(const std::string &path) {
-  if (!path.empty() && path != "-")
-    file_ = std::make_unique<AtomicFile>(path);
-}
-
-OutputFile::~OutputFile() = default;
-
-void OutputFile::write(std::string_view text) {
-  if (file_)
-    return file_->write(text);
-  buffer_ += text;
-  if (buffer_.size() >= size_t{1} << 16)
-    flush();
-}
-
-void OutputFile::flush() {
-  if (file_)
-    return;
-  Progress::clear();
-  writeAll(STDOUT_FILENO, buffer_, "<stdout>");
-  buffer_.clear();
-}
-
-void OutputFile::finish() {
-  if (file_)
-    file_->commit();
-  else
-    flush();
 }
 
 } // namespace sheaf::io

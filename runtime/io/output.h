@@ -66,24 +66,6 @@ private:
 void appendNumber(std::string &out, double value);
 void appendNumber(std::string &out, float value);
 
-/// Where output goes: standard output for `-` or an empty path, a device or pipe as it is, and a
-/// file complete or not at all. Throws UserError with the system's reason.
-class OutputFile {
-public:
-  explicit OutputFile(const std::string &path);
-  ~OutputFile();
-
-  void write(std::string_view text);
-  /// Whoever reads standard output sees what was written so far.
-  void flush();
-  /// Completes the output. Without it a file is not made.
-  void finish();
-
-private:
-  std::unique_ptr<AtomicFile> file_; ///< null: standard output
-  std::string buffer_;
-};
-
 } // namespace sheaf::io
 
 #endif // SHEAF_RUNTIME_IO_OUTPUT_H

@@ -1,6 +1,6 @@
 //===- io_test_support.h - Types and files for tests of readers -*- C++ -*-===//
-#ifndef SHEAF_TESTS_IO_SUPPORT_H
-#define SHEAF_TESTS_IO_SUPPORT_H
+#ifndef SHEAF_TESTS_IO_IO_TEST_SUPPORT_H
+#define SHEAF_TESTS_IO_IO_TEST_SUPPORT_H
 
 #include "tests/io/type_builder.h"
 
@@ -94,4 +94,4 @@ public:
 
 } // namespace sheaf::io::test
 
-#endif // SHEAF_TESTS_IO_SUPPORT_H
+#endif // SHEAF_TESTS_IO_IO_TEST_SUPPORT_H

@@ -249,6 +249,12 @@ def check_library(path):
     symbols = run("nm", "-D", path)
     if re.search(r"llvm|mlir", symbols, re.IGNORECASE):
         sys.exit(f"{path} has symbols of LLVM or MLIR")
+    # It neither prints nor reads the environment, and it ends and interrupts no one. (What fmt has for
+    # failed assertions takes stderr.)
+    forbidden = set(re.findall(r" U ((?:secure_)?getenv|v?printf|puts|fputs|fputc|perror|exit|signal|sigaction)\b",
+                               symbols))
+    if forbidden:
+        sys.exit(f"{path} takes {sorted(forbidden)} from others")
     exported = [line.split()[-1] for line in symbols.splitlines() if " T " in line]
     include = os.path.join(os.path.dirname(path), "..", "include", "sheaf")
     header = "".join(open(os.path.join(include, name), encoding="utf-8").read()

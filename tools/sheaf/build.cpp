@@ -3,11 +3,11 @@
 #include "tools/sheaf/header.h"
 #include "tools/sheaf/load.h"
 #include "tools/sheaf/options.h"
+#include "tools/sheaf/output_file.h"
 #include "tools/sheaf/weights.h"
 
 #include "compiler/target/Target.h"
 #include "compiler/verify/GradCheck.h"
-#include "runtime/io/output.h"
 #include "runtime/model/error.h"
 
 #include <fmt/format.h>
@@ -102,7 +102,7 @@ int runBuild(BuildArguments &arguments) {
   const LoadedModel &loaded = builds.front()->loaded;
 
   if (!arguments.header.empty()) {
-    io::OutputFile header(arguments.header);
+    OutputFile header(arguments.header);
     header.write(cppHeader(loaded.model(), arguments.model.model));
     header.finish();
   }

@@ -2,8 +2,7 @@
 #include "tools/sheaf/command.h"
 #include "tools/sheaf/load.h"
 #include "tools/sheaf/options.h"
-
-#include "runtime/io/output.h"
+#include "tools/sheaf/output_file.h"
 
 #include <fmt/format.h>
 
@@ -51,7 +50,7 @@ int runCompile(const CompileArguments &arguments) {
     return kFailed;
   if (!phase)
     return kOk;
-  io::OutputFile file(arguments.output);
+  OutputFile file(arguments.output);
   file.write(text);
   file.finish();
   return kOk;

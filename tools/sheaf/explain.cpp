@@ -2,11 +2,11 @@
 #include "tools/sheaf/command.h"
 #include "tools/sheaf/load.h"
 #include "tools/sheaf/options.h"
+#include "tools/sheaf/output_file.h"
 #include "tools/sheaf/weights.h"
 
 #include "compiler/report/Explain.h"
 #include "compiler/report/HtmlReport.h"
-#include "runtime/io/output.h"
 #include "runtime/io/text.h"
 
 #include <fmt/format.h>
@@ -33,7 +33,7 @@ void print(const ExplainArguments &arguments, const LoadedModel &loaded,
   const driver::CompiledModel &model = *loaded.compiled;
   if (!arguments.html.empty()) {
     std::string page = driver::htmlReport(driver::explainJson(model, report, *loaded.source));
-    io::OutputFile file(arguments.html);
+    OutputFile file(arguments.html);
     file.write(page);
     file.finish();
     // Where the page itself is the output, it says enough.

@@ -3,11 +3,11 @@
 #include "tools/sheaf/failure.h"
 #include "tools/sheaf/load.h"
 #include "tools/sheaf/options.h"
+#include "tools/sheaf/progress.h"
 #include "tools/sheaf/update_options.h"
 #include "tools/sheaf/weights.h"
 
 #include "compiler/verify/GradCheck.h"
-#include "runtime/io/progress.h"
 
 #include <fmt/format.h>
 
@@ -42,7 +42,7 @@ driver::TrainCheckReport checkTraining(const GradCheckArguments &arguments, cons
   options.trainer.rate.total = options.steps;
   options.frozen = frozenParams(run.model(), arguments.update.frozen);
   options.updates = arguments.update.paramUpdates(run.model());
-  io::Progress bar("training", options.steps);
+  Progress bar("training", options.steps);
   options.progress = [&] { bar.step(); };
   return driver::checkTraining(*run.compiled, run.instances, initialise, options);
 }
@@ -66,10 +66,10 @@ int checkGradients(GradCheckArguments &arguments) {
   if (driver::roundsTo16Bits(*run.compiled))
     options.tolerance = driver::GradCheckOptions::k16BitTolerance;
   std::function<void(rt::Session &)> initialise = weightSetter(arguments.weights, run);
-  std::unique_ptr<io::Progress> bar;
+  std::unique_ptr<Progress> bar;
   options.progress = [&](int64_t, int64_t total) {
     if (!bar)
-      bar = std::make_unique<io::Progress>("finite differences", total);
+      bar = std::make_unique<Progress>("finite differences", total);
     bar->step();
   };
   driver::GradCheckReport report =

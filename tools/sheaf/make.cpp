@@ -2,10 +2,10 @@
 #include "tools/sheaf/command.h"
 #include "tools/sheaf/load.h"
 #include "tools/sheaf/options.h"
+#include "tools/sheaf/output_file.h"
+#include "tools/sheaf/progress.h"
 
 #include "runtime/io/listops.h"
-#include "runtime/io/output.h"
-#include "runtime/io/progress.h"
 #include "runtime/model/error.h"
 
 #include <memory>
@@ -32,9 +32,9 @@ int makeListOps(const ListOpsArguments &arguments) {
       throw UsageError(std::string("--") + error.what());
     }
   }();
-  io::OutputFile output(arguments.output);
+  OutputFile output(arguments.output);
   {
-    io::Progress progress("making trees", count);
+    Progress progress("making trees", count);
     std::string tree;
     for (int64_t i = 0; i < count; ++i) {
       tree.clear();

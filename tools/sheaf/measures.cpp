@@ -2,8 +2,8 @@
 #include "tools/sheaf/measures.h"
 
 #include "tools/sheaf/command.h"
+#include "tools/sheaf/progress.h"
 
-#include "runtime/io/progress.h"
 #include "runtime/session/non_finite.h"
 
 #include <fmt/format.h>
@@ -41,7 +41,7 @@ fit::Data dataOf(const LoadedRun &run) {
 std::optional<fit::Measure> evaluate(rt::Session &session, const fit::Data &data,
                                      const fit::Metric &metric, int64_t batch,
                                      std::stop_token stop) {
-  io::Progress bar(metric.function, static_cast<int64_t>(data.instances.size()));
+  Progress bar(metric.function, static_cast<int64_t>(data.instances.size()));
   fit::EvaluateOptions options;
   options.batch = batch;
   options.stop = std::move(stop);

@@ -4,6 +4,8 @@
 #include "tools/sheaf/failure.h"
 #include "tools/sheaf/load.h"
 #include "tools/sheaf/options.h"
+#include "tools/sheaf/output_file.h"
+#include "tools/sheaf/progress.h"
 #include "tools/sheaf/run_lines.h"
 #include "tools/sheaf/stats.h"
 #include "tools/sheaf/tokenizer.h"
@@ -13,7 +15,6 @@
 #include "compiler/verify/Verify.h"
 #include "runtime/devices/devices.h"
 #include "runtime/io/gzip.h"
-#include "runtime/io/progress.h"
 
 #include <fmt/format.h>
 
@@ -142,13 +143,13 @@ int runModel(RunArguments &arguments) {
     driver::VerifyOptions verify;
     verify.batch = arguments.batches.batch;
     verify.session = options;
-    std::unique_ptr<io::Progress> bar;
+    std::unique_ptr<Progress> bar;
     std::string shown;
     verify.progress = [&](const char *what, int64_t, int64_t total) {
       if (shown != what) {
         shown = what;
         bar.reset();
-        bar = std::make_unique<io::Progress>(what, total);
+        bar = std::make_unique<Progress>(what, total);
       }
       bar->step();
     };
@@ -184,7 +185,7 @@ int runModel(RunArguments &arguments) {
       trace->between();
     return outcomes;
   };
-  io::OutputFile output(arguments.output);
+  OutputFile output(arguments.output);
   AnswerWriter writer(session, run.vocabularies,
                       {.isPrinted = arguments.format != "none", .isNumbered = arguments.stream});
   if (lines) {
@@ -237,7 +238,7 @@ int runModel(RunArguments &arguments) {
     if (arguments.statsFile.empty()) {
       fmt::print(stderr, "{}", text);
     } else {
-      io::OutputFile file(arguments.statsFile);
+      OutputFile file(arguments.statsFile);
       file.write(text);
       file.finish();
     }

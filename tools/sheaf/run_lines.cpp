@@ -3,6 +3,7 @@
 
 #include "runtime/session/engine.h"
 #include "tools/sheaf/command.h"
+#include "tools/sheaf/output_file.h"
 #include "tools/sheaf/read_notes.h"
 #include "tools/sheaf/reproduce.h"
 
@@ -25,7 +26,7 @@ constexpr int64_t kAhead = 8;
 /// Writes answers, from any thread, in their order or as they come.
 class AnswerQueue {
 public:
-  AnswerQueue(io::OutputFile &output, bool inOrder) : output_(output), inOrder_(inOrder) {}
+  AnswerQueue(OutputFile &output, bool inOrder) : output_(output), inOrder_(inOrder) {}
 
   /// A line is about to run.
   void expect(int64_t number, std::string_view line) {
@@ -88,7 +89,7 @@ private:
       ended_.request_stop();
   }
 
-  io::OutputFile &output_;
+  OutputFile &output_;
   const bool inOrder_;
   std::mutex mutex_;
   std::condition_variable_any room_;
@@ -209,7 +210,7 @@ const io::DataFormat *lineFormat(const io::ReadOptions &reading, LineInput &inpu
 
 int runLines(const LoadedModel &loaded, rt::Session &session, LineInput &input,
              const io::DataFormat &format, const DataOptions &data, unsigned most,
-             AnswerWriter &writer, io::OutputFile &output) {
+             AnswerWriter &writer, OutputFile &output) {
   AnswerQueue answers(output, /*inOrder=*/!writer.form().isNumbered);
   rt::Engine engine(session, {.mostRunning = most});
   LineRequests requests(loaded, input, format, data, writer, answers, engine);

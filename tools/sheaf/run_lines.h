@@ -5,6 +5,7 @@
 #include "tools/sheaf/answers.h"
 #include "tools/sheaf/line_input.h"
 #include "tools/sheaf/load.h"
+#include "tools/sheaf/output_file.h"
 
 namespace sheaf::tool {
 
@@ -18,7 +19,7 @@ const io::DataFormat *lineFormat(const io::ReadOptions &reading, LineInput &inpu
 /// there. Returns how the command ends.
 int runLines(const LoadedModel &loaded, rt::Session &session, LineInput &input,
              const io::DataFormat &format, const DataOptions &data, unsigned most,
-             AnswerWriter &writer, io::OutputFile &output);
+             AnswerWriter &writer, OutputFile &output);
 
 } // namespace sheaf::tool
 

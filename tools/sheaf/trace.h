@@ -2,7 +2,8 @@
 #ifndef SHEAF_TOOLS_SHEAF_TRACE_H
 #define SHEAF_TOOLS_SHEAF_TRACE_H
 
-#include "runtime/io/output.h"
+#include "tools/sheaf/output_file.h"
+
 #include "runtime/session/session.h"
 
 #include <CLI/CLI.hpp>
@@ -41,7 +42,7 @@ private:
   const rt::Model &model_;
   std::function<std::string(int64_t)> nameOf_;
   rt::Trace trace_;
-  io::OutputFile file_;
+  OutputFile file_;
   uint64_t begin_;                   ///< the time that counts as 0
   std::vector<std::string> kernels_; ///< their names, quoted
   struct Waiting {

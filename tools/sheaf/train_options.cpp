@@ -57,10 +57,11 @@ void TrainOptions::add(CLI::App &app) {
   number("--epochs", epochs, "times through the data (default: 10)");
   number("--patience", patience,
          "end after so many epochs without a better one (default: 0, never)");
-  app.add_option("--loss-scale", lossScale,
-                 "what losses are multiplied with on the way back, so that gradients do not vanish "
-                 "in f16: a number, dynamic, or auto: dynamic if the model computes in f16, else 1 "
-                 "(default: auto)")
+  app.add_option(
+         "--loss-scale", lossScale,
+         "what losses are multiplied with in the backward pass, so that gradients do not vanish "
+         "in f16: a number, dynamic, or auto: dynamic if the model computes in f16, else 1 "
+         "(default: auto)")
       ->type_name("SCALE");
   app.add_flag("--detect-anomaly", detectAnomaly,
                "say which instance and which block gradients that are not finite come from");

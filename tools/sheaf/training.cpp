@@ -256,8 +256,8 @@ bool Training::endEpoch() {
       stop_.token(), [&](const fit::DevMeasure &measure, int64_t instances) {
         if (std::exchange(measured, &measure) != &measure) {
           bar_.reset(); // one is shown at a time
-          bar_ = std::make_unique<io::Progress>(
-              measure.metric().function, static_cast<int64_t>(measure.data().instances.size()));
+          bar_ = std::make_unique<Progress>(measure.metric().function,
+                                            static_cast<int64_t>(measure.data().instances.size()));
         }
         bar_->step(instances);
       });
@@ -339,8 +339,7 @@ void Training::tellParts() {
 /// False when a signal came.
 bool Training::runEpoch(int64_t epoch) {
   int64_t perEpoch = training_->stepsPerEpoch();
-  bar_ =
-      std::make_unique<io::Progress>(fmt::format("epoch {} of {}", epoch + 1, epochs_), perEpoch);
+  bar_ = std::make_unique<Progress>(fmt::format("epoch {} of {}", epoch + 1, epochs_), perEpoch);
   bar_->step(course().steps % perEpoch);
   beginEpoch();
   while (!training_->epochIsOver()) {

@@ -3,6 +3,7 @@
 #define SHEAF_TOOLS_SHEAF_TRAINING_H
 
 #include "tools/sheaf/measures.h"
+#include "tools/sheaf/progress.h"
 #include "tools/sheaf/read_notes.h"
 #include "tools/sheaf/train_log.h"
 #include "tools/sheaf/train_options.h"
@@ -10,7 +11,6 @@
 #include "compiler/measure/Peak.h"
 #include "compiler/report/TrainProfile.h"
 #include "runtime/fit/training.h"
-#include "runtime/io/progress.h"
 
 #include <chrono>
 #include <memory>
@@ -73,7 +73,7 @@ private:
   std::optional<fit::Training> training_;
   std::optional<TrainLog> log_;
   // The epoch that runs.
-  std::unique_ptr<io::Progress> bar_;
+  std::unique_ptr<Progress> bar_;
   bool toldHalved_ = false;
   bool failedAny_ = false; ///< whether an instance failed in any epoch, in training or a measure,
                            ///< or an epoch went wrong

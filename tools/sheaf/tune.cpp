@@ -2,11 +2,11 @@
 #include "tools/sheaf/command.h"
 #include "tools/sheaf/load.h"
 #include "tools/sheaf/options.h"
+#include "tools/sheaf/progress.h"
 #include "tools/sheaf/weights.h"
 
 #include "compiler/bench/Tune.h"
 #include "compiler/verify/GradCheck.h"
-#include "runtime/io/progress.h"
 #include "runtime/model/error.h"
 
 #include <fmt/format.h>
@@ -35,7 +35,7 @@ public:
   void show(size_t done, size_t total) {
     if (!bar_ || total != total_) {
       bar_.reset();
-      bar_ = std::make_unique<io::Progress>("tuning", static_cast<int64_t>(total));
+      bar_ = std::make_unique<Progress>("tuning", static_cast<int64_t>(total));
       total_ = total;
       done_ = 0;
     }
@@ -44,7 +44,7 @@ public:
   }
 
 private:
-  std::unique_ptr<io::Progress> bar_;
+  std::unique_ptr<Progress> bar_;
   size_t done_ = 0, total_ = 0;
 };
 

@@ -1,4 +1,4 @@
-#include "runtime/io/progress.h"
+#include "tools/sheaf/progress.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -8,7 +8,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-namespace sheaf::io {
+namespace sheaf::tool {
 
 using Clock = std::chrono::steady_clock;
 
@@ -64,4 +64,4 @@ void Progress::draw(const Text &more) {
   shown = this;
 }
 
-} // namespace sheaf::io
+} // namespace sheaf::tool

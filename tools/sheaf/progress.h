@@ -1,13 +1,13 @@
 //===- progress.h - A progress bar on a terminal ----------------*- C++ -*-===//
-#ifndef SHEAF_RUNTIME_IO_PROGRESS_H
-#define SHEAF_RUNTIME_IO_PROGRESS_H
+#ifndef SHEAF_TOOLS_SHEAF_PROGRESS_H
+#define SHEAF_TOOLS_SHEAF_PROGRESS_H
 
 #include <chrono>
 #include <cstdint>
 #include <functional>
 #include <string>
 
-namespace sheaf::io {
+namespace sheaf::tool {
 
 /// One line on standard error that is redrawn a few times a second while work goes on, and removed
 /// at its end. Does nothing when standard error is not a terminal. One is shown at a time. The
@@ -48,6 +48,6 @@ private:
   std::chrono::steady_clock::time_point next_;
 };
 
-} // namespace sheaf::io
+} // namespace sheaf::tool
 
-#endif // SHEAF_RUNTIME_IO_PROGRESS_H
+#endif // SHEAF_TOOLS_SHEAF_PROGRESS_H
