@@ -2,7 +2,7 @@
 """A step of training through one layer of attention: attention_training.py SHEAF [ROWS ...]
 
 8 heads of 64, one thread, one instance a step; the shortest of 4 steps, and the peak of the whole process. Scores are
-made again on the way back, some rows at a time; `--without row-blocks` makes them again whole.
+made again in the backward pass, some rows at a time; `--without row-blocks` makes them again whole.
 
     taskset -c 1 bench/attention_training.py build/bin/sheaf 2048 8192
 """

@@ -1,16 +1,33 @@
-"""The models of models/ that tests run: each once. Those that read files of others are compared with
-what these give, in checkpoints."""
+"""The models of models/ that tests and benches run, the data that each is for, which its first lines
+name, and a loss. Those that read files of others are compared with what these give, in checkpoints."""
+import glob
+import os
+
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
+
+
+def names():
+    """Those that read the data of models/; others read a tokenizer's."""
+    found = [os.path.basename(path).removesuffix(".sheaf")
+             for path in glob.glob(os.path.join(ROOT, "models", "*.sheaf"))]
+    return sorted(name for name in found
+                  if not os.path.isdir(os.path.join(ROOT, "tests", "checkpoints", name)))
+
+
+def path_of(name):
+    return os.path.join(ROOT, "models", name + ".sheaf")
+
+
+def data_of(name):
+    """The file that the model's first lines name; trees when they name none."""
+    with open(path_of(name), encoding="utf-8") as stream:
+        found = [word.rstrip(".,;:") for word in stream.read().split()
+                 if word.startswith("models/data/")]
+    return os.path.join(ROOT, (found or ["models/data/trees.txt"])[0])
+
 
 # What of models/data they read.
-MODELS = {
-    "treelstm": "trees.txt", "sentiment": "trees.txt", "treelstm_childsum": "nary_trees.txt",
-    "treegru": "trees.txt", "treernn": "trees.txt", "mvrnn": "trees.txt", "lstm": "sentences.txt",
-    "bilstm": "tagged.txt", "transformer": "sentences.txt", "dagrnn": "dags.jsonl",
-    "ponder": "sentences.txt", "drnn": "sentences.txt", "generate": "sentences.txt",
-    "beam": "sentences.txt", "berxit": "sentences.txt", "birnn": "sentences.txt",
-    "earlyexit": "sentences.txt", "nestedrnn": "sentences.txt", "stackrnn": "sentences.txt",
-    "lattice": "lattices.jsonl",
-}
+MODELS = {name: os.path.basename(data_of(name)) for name in names()}
 
 # What is added to the text of one to train it: a function `loss`. Empty: it has one.
 LOSSES = {
