@@ -127,12 +127,12 @@ private:
 
   E inferCall(const CallExpr &call, TypeRef hint);
   std::vector<Arg> argsOf(const CallExpr &call);
-  /// Calls what a name or field means; `callee` must not be a local variable.
   /// What to write for `x.name(...)` where x is no layer, for a member that a layer has not, and
   /// for `name(...)` where that is a value of such a type; or nothing.
   std::string methodHelp(const std::string &name) const;
   std::string membersHelp(const std::string &name, const std::vector<std::string> &members) const;
   std::string calledHelp(const std::string &name, TypeRef type);
+  /// Calls what a name or field means; `callee` must not be a local variable.
   E callNamed(const Expr &callee, std::vector<Arg> args, SourceRange range, uint32_t siteId,
               TypeRef hint);
   E callFunction(FnInfo &fn, E layer, std::vector<Arg> args, SourceRange calleeRange,

@@ -3,6 +3,7 @@
 #include "compiler/frontend/CheckerState.h"
 
 #include "compiler/frontend/AstPrinter.h"
+#include "runtime/model/spelling.h"
 
 #include <fmt/format.h>
 
@@ -53,29 +54,6 @@ bool CheckerState::declare(const Identifier &name, Global what) {
         .withNote(it->second.range, "the first declaration is here");
   return inserted;
 }
-
-namespace {
-
-/// Edits that make one name the other; counts no further than `limit`.
-size_t editDistance(const std::string &a, const std::string &b, size_t limit) {
-  if (a.size() > b.size() + limit || b.size() > a.size() + limit)
-    return limit + 1;
-  std::vector<size_t> row(b.size() + 1), before(b.size() + 1), older;
-  for (size_t j = 0; j <= b.size(); ++j)
-    row[j] = j;
-  for (size_t i = 1; i <= a.size(); ++i) {
-    older = std::exchange(before, row);
-    row[0] = i;
-    for (size_t j = 1; j <= b.size(); ++j) {
-      row[j] = std::min({before[j] + 1, row[j - 1] + 1, before[j - 1] + (a[i - 1] != b[j - 1])});
-      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-        row[j] = std::min(row[j], older[j - 2] + 1);
-    }
-  }
-  return row.back();
-}
-
-} // namespace
 
 std::string CheckerState::suggest(const std::string &name,
                                   const std::vector<std::string> &candidates) const {

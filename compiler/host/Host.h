@@ -8,8 +8,8 @@
 // themselves compare their frame with Context::stackTaken.
 //
 //===----------------------------------------------------------------------===//
-#ifndef SHEAF_HOST_HOST_H
-#define SHEAF_HOST_HOST_H
+#ifndef SHEAF_COMPILER_HOST_HOST_H
+#define SHEAF_COMPILER_HOST_HOST_H
 
 #include "compiler/kernels/Kernel.h"
 #include "compiler/model/Describe.h"
@@ -28,7 +28,7 @@ struct HostInput {
   mlir::ModuleOp program; ///< with blocks (passes::Level::Blocks)
   std::string entry;      ///< name of the function that an instance calls
   const KernelInstances &instances;
-  /// The planned blocks: `buffers` says what a record reserves. Every block of `instances`.
+  /// The planned blocks, which say what a record reserves. Every block of `instances`.
   llvm::ArrayRef<kernels::Kernel> kernels;
   llvm::ArrayRef<rt::ParamDesc> params; ///< with their ids
 };
@@ -44,4 +44,4 @@ HostCode emitHost(const HostInput &input, llvm::Module &module);
 
 } // namespace sheaf::host
 
-#endif // SHEAF_HOST_HOST_H
+#endif // SHEAF_COMPILER_HOST_HOST_H

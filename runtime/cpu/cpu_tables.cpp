@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/cpu/cpu_tables.h"
 
+#include <algorithm>
 #include <array>
 
 namespace sheaf::rt {
@@ -110,8 +111,14 @@ constexpr std::array kAArch64Features = {
     AArch64Feature{"sve2", 0, bits({1})},         AArch64Feature{"sve2p1", 0, bits({36})},
 };
 
+// AMD's Software Optimization Guide for the Zen 4 microarchitecture, 2.11.
+constexpr std::array<std::string_view, 1> kHalves = {"znver4"};
+
 } // namespace
 
+bool computesInHalves(std::string_view cpu) {
+  return std::find(kHalves.begin(), kHalves.end(), cpu) != kHalves.end();
+}
 std::span<const X86Feature> x86Features() { return kX86; }
 std::span<const AArch64Feature> aarch64Features() { return kAArch64Features; }
 

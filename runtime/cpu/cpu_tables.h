@@ -30,6 +30,9 @@ struct AArch64Feature {
 
 std::span<const X86Feature> x86Features();
 std::span<const AArch64Feature> aarch64Features();
+/// Whether a processor, by LLVM's name, takes vectors of AVX-512 through units of half their width.
+/// No feature tells of it.
+bool computesInHalves(std::string_view cpu);
 
 } // namespace sheaf::rt
 

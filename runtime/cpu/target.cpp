@@ -2,6 +2,7 @@
 #include "runtime/cpu/target.h"
 
 #include "runtime/cpu/cpu.h"
+#include "runtime/cpu/cpu_tables.h"
 
 #include <algorithm>
 
@@ -24,7 +25,7 @@ void Target::derive() {
   bool wide = has("avx512f");
   lanes = wide ? 16 : has("avx") ? 8 : 4;
   registers = wide ? 32 : 16;
-  halves = wide && cpu == "znver4";
+  halves = wide && computesInHalves(cpu);
   fma = has("fma");
   f16 = has("f16c");
   bf16 = has("avx512bf16");
