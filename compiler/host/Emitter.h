@@ -5,8 +5,8 @@
 // EmitForks, EmitRoots, EmitScalars, EmitLists and EmitRecords.
 //
 //===----------------------------------------------------------------------===//
-#ifndef SHEAF_HOST_EMITTER_H
-#define SHEAF_HOST_EMITTER_H
+#ifndef SHEAF_COMPILER_HOST_EMITTER_H
+#define SHEAF_COMPILER_HOST_EMITTER_H
 
 #include "compiler/analysis/Forks.h"
 #include "compiler/host/Host.h"
@@ -389,4 +389,4 @@ llvm::CallInst *FunctionEmitter::callRuntime(llvm::StringRef name, llvm::Type *r
 
 } // namespace sheaf::host
 
-#endif // SHEAF_HOST_EMITTER_H
+#endif // SHEAF_COMPILER_HOST_EMITTER_H

@@ -1,6 +1,6 @@
 //===- Cases.h - The parts of `sheaf bench kernels` -------------*- C++ -*-===//
-#ifndef SHEAF_KERNELBENCH_CASES_H
-#define SHEAF_KERNELBENCH_CASES_H
+#ifndef SHEAF_COMPILER_KERNELBENCH_CASES_H
+#define SHEAF_COMPILER_KERNELBENCH_CASES_H
 
 #include "compiler/kernelbench/KernelBench.h"
 
@@ -37,4 +37,4 @@ private:
 
 } // namespace sheaf::kernelbench
 
-#endif // SHEAF_KERNELBENCH_CASES_H
+#endif // SHEAF_COMPILER_KERNELBENCH_CASES_H

@@ -6,8 +6,8 @@
 // of all rounds, since the speed of a core that is shared changes within milliseconds.
 //
 //===----------------------------------------------------------------------===//
-#ifndef SHEAF_KERNELBENCH_KERNELBENCH_H
-#define SHEAF_KERNELBENCH_KERNELBENCH_H
+#ifndef SHEAF_COMPILER_KERNELBENCH_KERNELBENCH_H
+#define SHEAF_COMPILER_KERNELBENCH_KERNELBENCH_H
 
 #include "compiler/driver/Compiler.h"
 #include "compiler/measure/Timing.h"
@@ -108,4 +108,4 @@ std::string json(const Options &options, const std::vector<Line> &lines);
 
 } // namespace sheaf::kernelbench
 
-#endif // SHEAF_KERNELBENCH_KERNELBENCH_H
+#endif // SHEAF_COMPILER_KERNELBENCH_KERNELBENCH_H

@@ -1,6 +1,6 @@
 //===- Loops.h - What kernels are compared with beside libraries *- C++ -*-===//
-#ifndef SHEAF_KERNELBENCH_LOOPS_H
-#define SHEAF_KERNELBENCH_LOOPS_H
+#ifndef SHEAF_COMPILER_KERNELBENCH_LOOPS_H
+#define SHEAF_COMPILER_KERNELBENCH_LOOPS_H
 
 #include <cstdint>
 
@@ -17,4 +17,4 @@ float readAll(const float *data, int64_t count);
 
 } // namespace sheaf::kernelbench
 
-#endif // SHEAF_KERNELBENCH_LOOPS_H
+#endif // SHEAF_COMPILER_KERNELBENCH_LOOPS_H

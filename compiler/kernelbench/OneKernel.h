@@ -1,6 +1,6 @@
 //===- OneKernel.h - The kernel of a one-line model -------------*- C++ -*-===//
-#ifndef SHEAF_KERNELBENCH_ONEKERNEL_H
-#define SHEAF_KERNELBENCH_ONEKERNEL_H
+#ifndef SHEAF_COMPILER_KERNELBENCH_ONEKERNEL_H
+#define SHEAF_COMPILER_KERNELBENCH_ONEKERNEL_H
 
 #include "compiler/kernelbench/KernelBench.h"
 #include "runtime/cpu/kernel_code.h"
@@ -52,4 +52,4 @@ void checkClose(float got, float expected, double scale, const std::string &wher
 
 } // namespace sheaf::kernelbench
 
-#endif // SHEAF_KERNELBENCH_ONEKERNEL_H
+#endif // SHEAF_COMPILER_KERNELBENCH_ONEKERNEL_H

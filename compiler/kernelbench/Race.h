@@ -1,6 +1,6 @@
 //===- Race.h - Times candidates in turn ------------------------*- C++ -*-===//
-#ifndef SHEAF_KERNELBENCH_RACE_H
-#define SHEAF_KERNELBENCH_RACE_H
+#ifndef SHEAF_COMPILER_KERNELBENCH_RACE_H
+#define SHEAF_COMPILER_KERNELBENCH_RACE_H
 
 #include "compiler/measure/Peak.h"
 #include "compiler/measure/Timing.h"
@@ -43,4 +43,4 @@ private:
 
 } // namespace sheaf::kernelbench
 
-#endif // SHEAF_KERNELBENCH_RACE_H
+#endif // SHEAF_COMPILER_KERNELBENCH_RACE_H

@@ -4,8 +4,8 @@
 // finds them in the table of compiler/backends.
 //
 //===----------------------------------------------------------------------===//
-#ifndef SHEAF_KERNELS_BACKEND_H
-#define SHEAF_KERNELS_BACKEND_H
+#ifndef SHEAF_COMPILER_KERNELS_BACKEND_H
+#define SHEAF_COMPILER_KERNELS_BACKEND_H
 
 #include "compiler/codegen/Jit.h"
 #include "compiler/kernels/Kernel.h"
@@ -81,4 +81,4 @@ public:
 
 } // namespace sheaf::kernels
 
-#endif // SHEAF_KERNELS_BACKEND_H
+#endif // SHEAF_COMPILER_KERNELS_BACKEND_H

@@ -1,6 +1,6 @@
 //===- NumericClass.h - Which orders of sums products may have --*- C++ -*-===//
-#ifndef SHEAF_KERNELS_NUMERICCLASS_H
-#define SHEAF_KERNELS_NUMERICCLASS_H
+#ifndef SHEAF_COMPILER_KERNELS_NUMERICCLASS_H
+#define SHEAF_COMPILER_KERNELS_NUMERICCLASS_H
 
 #include <string>
 
@@ -20,4 +20,4 @@ struct Verdict {
 
 } // namespace sheaf::kernels
 
-#endif // SHEAF_KERNELS_NUMERICCLASS_H
+#endif // SHEAF_COMPILER_KERNELS_NUMERICCLASS_H

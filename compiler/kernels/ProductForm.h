@@ -1,6 +1,6 @@
 //===- ProductForm.h - What a kernel's products are like --------*- C++ -*-===//
-#ifndef SHEAF_KERNELS_PRODUCTFORM_H
-#define SHEAF_KERNELS_PRODUCTFORM_H
+#ifndef SHEAF_COMPILER_KERNELS_PRODUCTFORM_H
+#define SHEAF_COMPILER_KERNELS_PRODUCTFORM_H
 
 #include <limits>
 
@@ -25,4 +25,4 @@ struct ProductForm {
 
 } // namespace sheaf::kernels
 
-#endif // SHEAF_KERNELS_PRODUCTFORM_H
+#endif // SHEAF_COMPILER_KERNELS_PRODUCTFORM_H

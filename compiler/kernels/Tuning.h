@@ -1,6 +1,6 @@
 //===- Tuning.h - Choices of the planner that may be timed ------*- C++ -*-===//
-#ifndef SHEAF_KERNELS_TUNING_H
-#define SHEAF_KERNELS_TUNING_H
+#ifndef SHEAF_COMPILER_KERNELS_TUNING_H
+#define SHEAF_COMPILER_KERNELS_TUNING_H
 
 #include <cstdint>
 #include <optional>
@@ -37,4 +37,4 @@ std::vector<int64_t> nearToTry();
 
 } // namespace sheaf::kernels
 
-#endif // SHEAF_KERNELS_TUNING_H
+#endif // SHEAF_COMPILER_KERNELS_TUNING_H

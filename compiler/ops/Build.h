@@ -12,8 +12,8 @@
 //     comes an i64 operand, in order.
 //
 //===----------------------------------------------------------------------===//
-#ifndef SHEAF_OPS_BUILD_H
-#define SHEAF_OPS_BUILD_H
+#ifndef SHEAF_COMPILER_OPS_BUILD_H
+#define SHEAF_COMPILER_OPS_BUILD_H
 
 #include "compiler/ops/Op.h"
 
@@ -62,4 +62,4 @@ DType dtypeOf(mlir::Value tensor);
 
 } // namespace sheaf::ops
 
-#endif // SHEAF_OPS_BUILD_H
+#endif // SHEAF_COMPILER_OPS_BUILD_H

@@ -6,8 +6,8 @@
 // their normal forms (docs/language.md, "Dims").
 //
 //===----------------------------------------------------------------------===//
-#ifndef SHEAF_OPS_DIM_H
-#define SHEAF_OPS_DIM_H
+#ifndef SHEAF_COMPILER_OPS_DIM_H
+#define SHEAF_COMPILER_OPS_DIM_H
 
 #include <compare>
 #include <cstdint>
@@ -70,4 +70,4 @@ private:
 
 } // namespace sheaf
 
-#endif // SHEAF_OPS_DIM_H
+#endif // SHEAF_COMPILER_OPS_DIM_H

@@ -3,8 +3,8 @@
 // For the operator families only.
 //
 //===----------------------------------------------------------------------===//
-#ifndef SHEAF_OPS_ELEMENTWISE_H
-#define SHEAF_OPS_ELEMENTWISE_H
+#ifndef SHEAF_COMPILER_OPS_ELEMENTWISE_H
+#define SHEAF_COMPILER_OPS_ELEMENTWISE_H
 
 #include "compiler/ops/Op.h"
 
@@ -38,4 +38,4 @@ std::string elementwiseReference(const ElementwiseSpec &spec, const RefTensors &
 
 } // namespace sheaf::ops
 
-#endif // SHEAF_OPS_ELEMENTWISE_H
+#endif // SHEAF_COMPILER_OPS_ELEMENTWISE_H

@@ -3,8 +3,8 @@
 // For the operator families, but for expandAll.
 //
 //===----------------------------------------------------------------------===//
-#ifndef SHEAF_OPS_EXPAND_H
-#define SHEAF_OPS_EXPAND_H
+#ifndef SHEAF_COMPILER_OPS_EXPAND_H
+#define SHEAF_COMPILER_OPS_EXPAND_H
 
 #include "compiler/ir/Program.h"
 #include "compiler/ops/Build.h"
@@ -98,4 +98,4 @@ mlir::Value indexValue(ExpandBuilder &b, mlir::Value index);
 
 } // namespace sheaf::ops
 
-#endif // SHEAF_OPS_EXPAND_H
+#endif // SHEAF_COMPILER_OPS_EXPAND_H

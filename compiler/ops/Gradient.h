@@ -4,8 +4,8 @@
 // of its operands out of plain operators: nothing that expands, for blocks hold none of those.
 //
 //===----------------------------------------------------------------------===//
-#ifndef SHEAF_OPS_GRADIENT_H
-#define SHEAF_OPS_GRADIENT_H
+#ifndef SHEAF_COMPILER_OPS_GRADIENT_H
+#define SHEAF_COMPILER_OPS_GRADIENT_H
 
 #include "compiler/ops/Expand.h"
 
@@ -38,4 +38,4 @@ mlir::Value zerosLike(ExpandBuilder &b, mlir::Value x);
 
 } // namespace sheaf::ops
 
-#endif // SHEAF_OPS_GRADIENT_H
+#endif // SHEAF_COMPILER_OPS_GRADIENT_H

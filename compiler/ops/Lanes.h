@@ -4,8 +4,8 @@
 // that is on vectors (or scalars) of a compute type.
 //
 //===----------------------------------------------------------------------===//
-#ifndef SHEAF_OPS_LANES_H
-#define SHEAF_OPS_LANES_H
+#ifndef SHEAF_COMPILER_OPS_LANES_H
+#define SHEAF_COMPILER_OPS_LANES_H
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -119,4 +119,4 @@ mlir::Value rotaryAngle(Builder &b, mlir::ValueRange placePairHighLow);
 
 } // namespace sheaf::ops::lanes
 
-#endif // SHEAF_OPS_LANES_H
+#endif // SHEAF_COMPILER_OPS_LANES_H

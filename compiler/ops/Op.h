@@ -7,8 +7,8 @@
 // none of them names an operator. What they make is in Make.h.
 //
 //===----------------------------------------------------------------------===//
-#ifndef SHEAF_OPS_OP_H
-#define SHEAF_OPS_OP_H
+#ifndef SHEAF_COMPILER_OPS_OP_H
+#define SHEAF_COMPILER_OPS_OP_H
 
 #include "compiler/ops/Dim.h"
 #include "runtime/model/dtypes.h"
@@ -389,4 +389,4 @@ private:
 
 } // namespace sheaf::ops
 
-#endif // SHEAF_OPS_OP_H
+#endif // SHEAF_COMPILER_OPS_OP_H

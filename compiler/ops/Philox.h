@@ -4,8 +4,8 @@
 // (2011): four words of 32 bits from a counter and a key, any of them computed by itself.
 //
 //===----------------------------------------------------------------------===//
-#ifndef SHEAF_OPS_PHILOX_H
-#define SHEAF_OPS_PHILOX_H
+#ifndef SHEAF_COMPILER_OPS_PHILOX_H
+#define SHEAF_COMPILER_OPS_PHILOX_H
 
 #include <array>
 #include <cstdint>
@@ -32,4 +32,4 @@ constexpr PhiloxWords philox(PhiloxWords counter, std::array<uint32_t, 2> key) {
 
 } // namespace sheaf::ops
 
-#endif // SHEAF_OPS_PHILOX_H
+#endif // SHEAF_COMPILER_OPS_PHILOX_H

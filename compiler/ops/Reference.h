@@ -3,8 +3,8 @@
 // For the operator families only. Slow and obvious on purpose.
 //
 //===----------------------------------------------------------------------===//
-#ifndef SHEAF_OPS_REFERENCE_H
-#define SHEAF_OPS_REFERENCE_H
+#ifndef SHEAF_COMPILER_OPS_REFERENCE_H
+#define SHEAF_COMPILER_OPS_REFERENCE_H
 
 #include "compiler/ops/Op.h"
 
@@ -104,4 +104,4 @@ inline double minimumOf(double a, double b) { return std::isnan(a) || a < b ? a 
 
 } // namespace sheaf::ops
 
-#endif // SHEAF_OPS_REFERENCE_H
+#endif // SHEAF_COMPILER_OPS_REFERENCE_H

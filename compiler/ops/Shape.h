@@ -3,8 +3,8 @@
 // For the operator families only.
 //
 //===----------------------------------------------------------------------===//
-#ifndef SHEAF_OPS_SHAPE_H
-#define SHEAF_OPS_SHAPE_H
+#ifndef SHEAF_COMPILER_OPS_SHAPE_H
+#define SHEAF_COMPILER_OPS_SHAPE_H
 
 #include "compiler/ops/Op.h"
 
@@ -75,4 +75,4 @@ void addGradients(std::vector<Op> &ops);
 
 } // namespace sheaf::ops
 
-#endif // SHEAF_OPS_SHAPE_H
+#endif // SHEAF_COMPILER_OPS_SHAPE_H

@@ -7,8 +7,8 @@
 // derivative: 0 times NaN or infinity is 0 here (Terms::times, Terms::over, Terms::unlessZero).
 //
 //===----------------------------------------------------------------------===//
-#ifndef SHEAF_OPS_TERMS_H
-#define SHEAF_OPS_TERMS_H
+#ifndef SHEAF_COMPILER_OPS_TERMS_H
+#define SHEAF_COMPILER_OPS_TERMS_H
 
 #include "compiler/ops/Gradient.h"
 
@@ -70,4 +70,4 @@ template <typename Derivative> Gradient byDerivative(Derivative derivative) {
 
 } // namespace sheaf::ops
 
-#endif // SHEAF_OPS_TERMS_H
+#endif // SHEAF_COMPILER_OPS_TERMS_H

@@ -5,8 +5,8 @@
 // so that a million open calls hold little more than what they still need.
 //
 //===----------------------------------------------------------------------===//
-#ifndef SHEAF_ORACLE_CODE_H
-#define SHEAF_ORACLE_CODE_H
+#ifndef SHEAF_COMPILER_ORACLE_CODE_H
+#define SHEAF_COMPILER_ORACLE_CODE_H
 
 #include "compiler/ops/Verify.h"
 
@@ -71,4 +71,4 @@ private:
 
 } // namespace sheaf::oracle
 
-#endif // SHEAF_ORACLE_CODE_H
+#endif // SHEAF_COMPILER_ORACLE_CODE_H

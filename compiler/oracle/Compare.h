@@ -1,6 +1,6 @@
 //===- Compare.h - Agreement of two values ----------------------*- C++ -*-===//
-#ifndef SHEAF_ORACLE_COMPARE_H
-#define SHEAF_ORACLE_COMPARE_H
+#ifndef SHEAF_COMPILER_ORACLE_COMPARE_H
+#define SHEAF_COMPILER_ORACLE_COMPARE_H
 
 #include "compiler/oracle/Value.h"
 
@@ -40,4 +40,4 @@ std::vector<std::vector<double>> floatsOf(const Value &value);
 
 } // namespace sheaf::oracle
 
-#endif // SHEAF_ORACLE_COMPARE_H
+#endif // SHEAF_COMPILER_ORACLE_COMPARE_H

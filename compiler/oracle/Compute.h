@@ -1,6 +1,6 @@
 //===- Compute.h - Operations without control flow --------------*- C++ -*-===//
-#ifndef SHEAF_ORACLE_COMPUTE_H
-#define SHEAF_ORACLE_COMPUTE_H
+#ifndef SHEAF_COMPILER_ORACLE_COMPUTE_H
+#define SHEAF_COMPILER_ORACLE_COMPUTE_H
 
 #include "compiler/oracle/Code.h"
 #include "compiler/oracle/Oracle.h"
@@ -60,4 +60,4 @@ Value fromElement(double element, mlir::Type type);
 
 } // namespace sheaf::oracle
 
-#endif // SHEAF_ORACLE_COMPUTE_H
+#endif // SHEAF_COMPILER_ORACLE_COMPUTE_H

@@ -1,6 +1,6 @@
 //===- Convert.h - Oracle values from the runtime's slots -------*- C++ -*-===//
-#ifndef SHEAF_ORACLE_CONVERT_H
-#define SHEAF_ORACLE_CONVERT_H
+#ifndef SHEAF_COMPILER_ORACLE_CONVERT_H
+#define SHEAF_COMPILER_ORACLE_CONVERT_H
 
 #include "compiler/oracle/Oracle.h"
 #include "runtime/session/session.h"
@@ -25,4 +25,4 @@ Weights weightsOf(const rt::Session &session);
 
 } // namespace sheaf::oracle
 
-#endif // SHEAF_ORACLE_CONVERT_H
+#endif // SHEAF_COMPILER_ORACLE_CONVERT_H

@@ -1,6 +1,6 @@
 //===- Decisions.h - Ints that follow from floats ---------------*- C++ -*-===//
-#ifndef SHEAF_ORACLE_DECISIONS_H
-#define SHEAF_ORACLE_DECISIONS_H
+#ifndef SHEAF_COMPILER_ORACLE_DECISIONS_H
+#define SHEAF_COMPILER_ORACLE_DECISIONS_H
 
 #include "compiler/oracle/Compute.h"
 
@@ -128,4 +128,4 @@ private:
 
 } // namespace sheaf::oracle
 
-#endif // SHEAF_ORACLE_DECISIONS_H
+#endif // SHEAF_COMPILER_ORACLE_DECISIONS_H

@@ -6,8 +6,8 @@
 // what both share are the records, and those are compared with differences of the program itself.
 //
 //===----------------------------------------------------------------------===//
-#ifndef SHEAF_ORACLE_GRADIENT_H
-#define SHEAF_ORACLE_GRADIENT_H
+#ifndef SHEAF_COMPILER_ORACLE_GRADIENT_H
+#define SHEAF_COMPILER_ORACLE_GRADIENT_H
 
 #include "compiler/oracle/Oracle.h"
 
@@ -62,4 +62,4 @@ private:
 
 } // namespace sheaf::oracle
 
-#endif // SHEAF_ORACLE_GRADIENT_H
+#endif // SHEAF_COMPILER_ORACLE_GRADIENT_H

@@ -1,6 +1,6 @@
 //===- Interpreter.h - Runs one function ------------------------*- C++ -*-===//
-#ifndef SHEAF_ORACLE_INTERPRETER_H
-#define SHEAF_ORACLE_INTERPRETER_H
+#ifndef SHEAF_COMPILER_ORACLE_INTERPRETER_H
+#define SHEAF_COMPILER_ORACLE_INTERPRETER_H
 
 #include "compiler/oracle/Compute.h"
 
@@ -95,4 +95,4 @@ std::vector<Value> runInstance(const Function &function, std::vector<Value> args
 
 } // namespace sheaf::oracle
 
-#endif // SHEAF_ORACLE_INTERPRETER_H
+#endif // SHEAF_COMPILER_ORACLE_INTERPRETER_H

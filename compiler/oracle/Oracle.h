@@ -6,8 +6,8 @@
 // and those records.
 //
 //===----------------------------------------------------------------------===//
-#ifndef SHEAF_ORACLE_ORACLE_H
-#define SHEAF_ORACLE_ORACLE_H
+#ifndef SHEAF_COMPILER_ORACLE_ORACLE_H
+#define SHEAF_COMPILER_ORACLE_ORACLE_H
 
 #include "compiler/oracle/Value.h"
 #include "runtime/model/error.h"
@@ -86,4 +86,4 @@ private:
 
 } // namespace sheaf::oracle
 
-#endif // SHEAF_ORACLE_ORACLE_H
+#endif // SHEAF_COMPILER_ORACLE_ORACLE_H

@@ -7,8 +7,8 @@
 // exact, counts and places among it, stays exact.
 //
 //===----------------------------------------------------------------------===//
-#ifndef SHEAF_ORACLE_PERTURBED_H
-#define SHEAF_ORACLE_PERTURBED_H
+#ifndef SHEAF_COMPILER_ORACLE_PERTURBED_H
+#define SHEAF_COMPILER_ORACLE_PERTURBED_H
 
 #include "compiler/oracle/Code.h"
 #include "compiler/oracle/Oracle.h"
@@ -39,4 +39,4 @@ private:
 
 } // namespace sheaf::oracle
 
-#endif // SHEAF_ORACLE_PERTURBED_H
+#endif // SHEAF_COMPILER_ORACLE_PERTURBED_H

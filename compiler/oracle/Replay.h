@@ -6,8 +6,8 @@
 // from it. Whether that is near enough is for others to say.
 //
 //===----------------------------------------------------------------------===//
-#ifndef SHEAF_ORACLE_REPLAY_H
-#define SHEAF_ORACLE_REPLAY_H
+#ifndef SHEAF_COMPILER_ORACLE_REPLAY_H
+#define SHEAF_COMPILER_ORACLE_REPLAY_H
 
 #include "compiler/oracle/Decisions.h"
 #include "runtime/walk/read_log.h"
@@ -118,4 +118,4 @@ private:
 
 } // namespace sheaf::oracle
 
-#endif // SHEAF_ORACLE_REPLAY_H
+#endif // SHEAF_COMPILER_ORACLE_REPLAY_H

@@ -1,6 +1,6 @@
 //===- Tape.h - What a run computed -----------------------------*- C++ -*-===//
-#ifndef SHEAF_ORACLE_TAPE_H
-#define SHEAF_ORACLE_TAPE_H
+#ifndef SHEAF_COMPILER_ORACLE_TAPE_H
+#define SHEAF_COMPILER_ORACLE_TAPE_H
 
 #include "compiler/oracle/Compute.h"
 
@@ -40,4 +40,4 @@ private:
 
 } // namespace sheaf::oracle
 
-#endif // SHEAF_ORACLE_TAPE_H
+#endif // SHEAF_COMPILER_ORACLE_TAPE_H

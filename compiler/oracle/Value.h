@@ -1,6 +1,6 @@
 //===- Value.h - Values of the oracle ---------------------------*- C++ -*-===//
-#ifndef SHEAF_ORACLE_VALUE_H
-#define SHEAF_ORACLE_VALUE_H
+#ifndef SHEAF_COMPILER_ORACLE_VALUE_H
+#define SHEAF_COMPILER_ORACLE_VALUE_H
 
 #include "compiler/ops/Op.h"
 
@@ -58,4 +58,4 @@ inline const ops::RefTensor &tensor(const Value &v) { return *std::get<TensorPtr
 
 } // namespace sheaf::oracle
 
-#endif // SHEAF_ORACLE_VALUE_H
+#endif // SHEAF_COMPILER_ORACLE_VALUE_H

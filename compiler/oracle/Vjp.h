@@ -1,6 +1,6 @@
 //===- Vjp.h - Gradient records as functions --------------------*- C++ -*-===//
-#ifndef SHEAF_ORACLE_VJP_H
-#define SHEAF_ORACLE_VJP_H
+#ifndef SHEAF_COMPILER_ORACLE_VJP_H
+#define SHEAF_COMPILER_ORACLE_VJP_H
 
 #include "compiler/ir/Program.h"
 #include "compiler/oracle/Code.h"
@@ -40,4 +40,4 @@ private:
 
 } // namespace sheaf::oracle
 
-#endif // SHEAF_ORACLE_VJP_H
+#endif // SHEAF_COMPILER_ORACLE_VJP_H

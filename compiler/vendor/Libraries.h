@@ -6,8 +6,8 @@
 // module is made of.
 //
 //===----------------------------------------------------------------------===//
-#ifndef SHEAF_VENDOR_LIBRARIES_H
-#define SHEAF_VENDOR_LIBRARIES_H
+#ifndef SHEAF_COMPILER_VENDOR_LIBRARIES_H
+#define SHEAF_COMPILER_VENDOR_LIBRARIES_H
 
 #include "runtime/model/library.h"
 
@@ -37,4 +37,4 @@ const std::vector<LoadedLibrary> &loadedLibraries();
 
 } // namespace sheaf::vendor
 
-#endif // SHEAF_VENDOR_LIBRARIES_H
+#endif // SHEAF_COMPILER_VENDOR_LIBRARIES_H

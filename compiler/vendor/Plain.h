@@ -1,6 +1,6 @@
 //===- Plain.h - A product by a plain loop ----------------------*- C++ -*-===//
-#ifndef SHEAF_VENDOR_PLAIN_H
-#define SHEAF_VENDOR_PLAIN_H
+#ifndef SHEAF_COMPILER_VENDOR_PLAIN_H
+#define SHEAF_COMPILER_VENDOR_PLAIN_H
 
 #include "runtime/model/library.h"
 
@@ -22,4 +22,4 @@ inline void plainProduct(const rt::ProductShape &shape, int64_t m, const float *
 
 } // namespace sheaf::vendor
 
-#endif // SHEAF_VENDOR_PLAIN_H
+#endif // SHEAF_COMPILER_VENDOR_PLAIN_H

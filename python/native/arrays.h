@@ -4,8 +4,8 @@
 // read, and given back when the object here ends.
 //
 //===----------------------------------------------------------------------===//
-#ifndef SHEAF_PYTHON_ARRAYS_H
-#define SHEAF_PYTHON_ARRAYS_H
+#ifndef SHEAF_PYTHON_NATIVE_ARRAYS_H
+#define SHEAF_PYTHON_NATIVE_ARRAYS_H
 
 #include "python/native/raise.h"
 
@@ -80,4 +80,4 @@ private:
 
 } // namespace sheaf::python
 
-#endif // SHEAF_PYTHON_ARRAYS_H
+#endif // SHEAF_PYTHON_NATIVE_ARRAYS_H

@@ -4,8 +4,8 @@
 // is found out once a class: from the places of its slots, or, of what has none, by its attributes.
 //
 //===----------------------------------------------------------------------===//
-#ifndef SHEAF_PYTHON_CLASSES_H
-#define SHEAF_PYTHON_CLASSES_H
+#ifndef SHEAF_PYTHON_NATIVE_CLASSES_H
+#define SHEAF_PYTHON_NATIVE_CLASSES_H
 
 #include "python/native/raise.h"
 
@@ -121,4 +121,4 @@ private:
 
 } // namespace sheaf::python
 
-#endif // SHEAF_PYTHON_CLASSES_H
+#endif // SHEAF_PYTHON_NATIVE_CLASSES_H

@@ -1,6 +1,6 @@
 //===- decode.h - Results as Python's objects -------------------*- C++ -*-===//
-#ifndef SHEAF_PYTHON_DECODE_H
-#define SHEAF_PYTHON_DECODE_H
+#ifndef SHEAF_PYTHON_NATIVE_DECODE_H
+#define SHEAF_PYTHON_NATIVE_DECODE_H
 
 #include "python/native/model.h"
 
@@ -32,4 +32,4 @@ nb::object failureOf(sheaf_result *result, size_t instance);
 
 } // namespace sheaf::python
 
-#endif // SHEAF_PYTHON_DECODE_H
+#endif // SHEAF_PYTHON_NATIVE_DECODE_H

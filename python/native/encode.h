@@ -1,6 +1,6 @@
 //===- encode.h - Python's objects as values --------------------*- C++ -*-===//
-#ifndef SHEAF_PYTHON_ENCODE_H
-#define SHEAF_PYTHON_ENCODE_H
+#ifndef SHEAF_PYTHON_NATIVE_ENCODE_H
+#define SHEAF_PYTHON_NATIVE_ENCODE_H
 
 #include "python/native/model.h"
 #include "python/native/scalars.h"
@@ -113,4 +113,4 @@ void encodeColumns(Model &model, nb::handle columns, api::ValueStore &store);
 
 } // namespace sheaf::python
 
-#endif // SHEAF_PYTHON_ENCODE_H
+#endif // SHEAF_PYTHON_NATIVE_ENCODE_H

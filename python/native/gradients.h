@@ -1,6 +1,6 @@
 //===- gradients.h - Going back from a run, and steps -----------*- C++ -*-===//
-#ifndef SHEAF_PYTHON_GRADIENTS_H
-#define SHEAF_PYTHON_GRADIENTS_H
+#ifndef SHEAF_PYTHON_NATIVE_GRADIENTS_H
+#define SHEAF_PYTHON_NATIVE_GRADIENTS_H
 
 #include "python/native/session.h"
 
@@ -77,4 +77,4 @@ void bindTraining(nb::module_ &module);
 
 } // namespace sheaf::python
 
-#endif // SHEAF_PYTHON_GRADIENTS_H
+#endif // SHEAF_PYTHON_NATIVE_GRADIENTS_H

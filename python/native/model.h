@@ -1,6 +1,6 @@
 //===- model.h - A model, and what Python has to do with it -----*- C++ -*-===//
-#ifndef SHEAF_PYTHON_MODEL_H
-#define SHEAF_PYTHON_MODEL_H
+#ifndef SHEAF_PYTHON_NATIVE_MODEL_H
+#define SHEAF_PYTHON_NATIVE_MODEL_H
 
 #include "python/native/classes.h"
 #include "python/native/raise.h"
@@ -60,4 +60,4 @@ void bindCompile(nb::module_ &module);
 
 } // namespace sheaf::python
 
-#endif // SHEAF_PYTHON_MODEL_H
+#endif // SHEAF_PYTHON_NATIVE_MODEL_H

@@ -1,6 +1,6 @@
 //===- raise.h - Errors on their way to Python ------------------*- C++ -*-===//
-#ifndef SHEAF_PYTHON_RAISE_H
-#define SHEAF_PYTHON_RAISE_H
+#ifndef SHEAF_PYTHON_NATIVE_RAISE_H
+#define SHEAF_PYTHON_NATIVE_RAISE_H
 
 #include "sheaf/sheaf.h"
 
@@ -47,4 +47,4 @@ void addNote(nb::python_error &error, const std::string &note);
 
 } // namespace sheaf::python
 
-#endif // SHEAF_PYTHON_RAISE_H
+#endif // SHEAF_PYTHON_NATIVE_RAISE_H

@@ -1,6 +1,6 @@
 //===- scalars.h - Numbers of Python ----------------------------*- C++ -*-===//
-#ifndef SHEAF_PYTHON_SCALARS_H
-#define SHEAF_PYTHON_SCALARS_H
+#ifndef SHEAF_PYTHON_NATIVE_SCALARS_H
+#define SHEAF_PYTHON_NATIVE_SCALARS_H
 
 #include "python/native/raise.h"
 
@@ -42,4 +42,4 @@ inline int64_t toInt(PyObject *object) {
 
 } // namespace sheaf::python
 
-#endif // SHEAF_PYTHON_SCALARS_H
+#endif // SHEAF_PYTHON_NATIVE_SCALARS_H

@@ -1,6 +1,6 @@
 //===- session.h - Running --------------------------------------*- C++ -*-===//
-#ifndef SHEAF_PYTHON_SESSION_H
-#define SHEAF_PYTHON_SESSION_H
+#ifndef SHEAF_PYTHON_NATIVE_SESSION_H
+#define SHEAF_PYTHON_NATIVE_SESSION_H
 
 #include "python/native/model.h"
 #include "python/native/values.h"
@@ -72,4 +72,4 @@ private:
 
 } // namespace sheaf::python
 
-#endif // SHEAF_PYTHON_SESSION_H
+#endif // SHEAF_PYTHON_NATIVE_SESSION_H

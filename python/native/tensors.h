@@ -1,6 +1,6 @@
 //===- tensors.h - Arrays and nested lists as tensors -----------*- C++ -*-===//
-#ifndef SHEAF_PYTHON_TENSORS_H
-#define SHEAF_PYTHON_TENSORS_H
+#ifndef SHEAF_PYTHON_NATIVE_TENSORS_H
+#define SHEAF_PYTHON_NATIVE_TENSORS_H
 
 #include "python/native/arrays.h"
 #include "python/native/model.h"
@@ -21,4 +21,4 @@ void checkNumbers(Model &model, uint32_t type, const Array &array);
 
 } // namespace sheaf::python
 
-#endif // SHEAF_PYTHON_TENSORS_H
+#endif // SHEAF_PYTHON_NATIVE_TENSORS_H

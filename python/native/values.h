@@ -1,6 +1,6 @@
 //===- values.h - Instances that were encoded -------------------*- C++ -*-===//
-#ifndef SHEAF_PYTHON_VALUES_H
-#define SHEAF_PYTHON_VALUES_H
+#ifndef SHEAF_PYTHON_NATIVE_VALUES_H
+#define SHEAF_PYTHON_NATIVE_VALUES_H
 
 #include "python/native/model.h"
 
@@ -46,4 +46,4 @@ void bindValues(nb::module_ &module);
 
 } // namespace sheaf::python
 
-#endif // SHEAF_PYTHON_VALUES_H
+#endif // SHEAF_PYTHON_NATIVE_VALUES_H

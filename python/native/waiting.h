@@ -1,6 +1,6 @@
 //===- waiting.h - Work without the GIL, and signals ------------*- C++ -*-===//
-#ifndef SHEAF_PYTHON_WAITING_H
-#define SHEAF_PYTHON_WAITING_H
+#ifndef SHEAF_PYTHON_NATIVE_WAITING_H
+#define SHEAF_PYTHON_NATIVE_WAITING_H
 
 #include "python/native/raise.h"
 
@@ -42,4 +42,4 @@ void forgetThreads();
 
 } // namespace sheaf::python
 
-#endif // SHEAF_PYTHON_WAITING_H
+#endif // SHEAF_PYTHON_NATIVE_WAITING_H

@@ -5,8 +5,8 @@
 // turns MLIR into LLVM IR.
 //
 //===----------------------------------------------------------------------===//
-#ifndef SHEAF_KERNELS_CPU_CPU_H
-#define SHEAF_KERNELS_CPU_CPU_H
+#ifndef SHEAF_COMPILER_KERNELS_CPU_CPU_H
+#define SHEAF_COMPILER_KERNELS_CPU_CPU_H
 
 #include "compiler/kernels/Kernel.h"
 #include "runtime/cpu/kernel_code.h"
@@ -74,4 +74,4 @@ std::unique_ptr<llvm::Module> lowerKernels(mlir::ModuleOp kernels, const rt::Tar
 
 } // namespace sheaf::kernels::cpu
 
-#endif // SHEAF_KERNELS_CPU_CPU_H
+#endif // SHEAF_COMPILER_KERNELS_CPU_CPU_H

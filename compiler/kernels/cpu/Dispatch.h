@@ -5,8 +5,8 @@
 // keep the order of sums (docs/numerics.md): they are asked only where the numeric class is any.
 //
 //===----------------------------------------------------------------------===//
-#ifndef SHEAF_KERNELS_CPU_DISPATCH_H
-#define SHEAF_KERNELS_CPU_DISPATCH_H
+#ifndef SHEAF_COMPILER_KERNELS_CPU_DISPATCH_H
+#define SHEAF_COMPILER_KERNELS_CPU_DISPATCH_H
 
 #include "compiler/kernels/NumericClass.h"
 #include "compiler/vendor/Libraries.h"
@@ -58,4 +58,4 @@ inline constexpr std::string_view kGeneratedSwitch = "generated";
 
 } // namespace sheaf::kernels::cpu
 
-#endif // SHEAF_KERNELS_CPU_DISPATCH_H
+#endif // SHEAF_COMPILER_KERNELS_CPU_DISPATCH_H

@@ -1,6 +1,6 @@
 //===- Emitter.h - Emits one planned kernel ---------------------*- C++ -*-===//
-#ifndef SHEAF_KERNELS_CPU_EMITTER_H
-#define SHEAF_KERNELS_CPU_EMITTER_H
+#ifndef SHEAF_COMPILER_KERNELS_CPU_EMITTER_H
+#define SHEAF_COMPILER_KERNELS_CPU_EMITTER_H
 
 #include "compiler/kernels/cpu/Layout.h"
 
@@ -402,4 +402,4 @@ private:
 
 } // namespace sheaf::kernels::cpu
 
-#endif // SHEAF_KERNELS_CPU_EMITTER_H
+#endif // SHEAF_COMPILER_KERNELS_CPU_EMITTER_H

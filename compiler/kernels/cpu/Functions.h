@@ -1,6 +1,6 @@
 //===- Functions.h - exp, log, tanh and erf ---------------------*- C++ -*-===//
-#ifndef SHEAF_KERNELS_CPU_FUNCTIONS_H
-#define SHEAF_KERNELS_CPU_FUNCTIONS_H
+#ifndef SHEAF_COMPILER_KERNELS_CPU_FUNCTIONS_H
+#define SHEAF_COMPILER_KERNELS_CPU_FUNCTIONS_H
 
 #include "mlir/IR/PatternMatch.h"
 
@@ -12,4 +12,4 @@ void populateFunctionPatterns(mlir::RewritePatternSet &patterns);
 
 } // namespace sheaf::kernels::cpu
 
-#endif // SHEAF_KERNELS_CPU_FUNCTIONS_H
+#endif // SHEAF_COMPILER_KERNELS_CPU_FUNCTIONS_H

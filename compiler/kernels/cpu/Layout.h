@@ -4,8 +4,8 @@
 // where temporaries lie in a thread's scratch.
 //
 //===----------------------------------------------------------------------===//
-#ifndef SHEAF_KERNELS_CPU_LAYOUT_H
-#define SHEAF_KERNELS_CPU_LAYOUT_H
+#ifndef SHEAF_COMPILER_KERNELS_CPU_LAYOUT_H
+#define SHEAF_COMPILER_KERNELS_CPU_LAYOUT_H
 
 #include "compiler/kernels/cpu/Cpu.h"
 #include "compiler/kernels/plan/Plan.h"
@@ -209,4 +209,4 @@ inline const Layout &layoutOf(const Kernel &kernel) {
 
 } // namespace sheaf::kernels::cpu
 
-#endif // SHEAF_KERNELS_CPU_LAYOUT_H
+#endif // SHEAF_COMPILER_KERNELS_CPU_LAYOUT_H

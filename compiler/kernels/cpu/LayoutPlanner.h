@@ -1,6 +1,6 @@
 //===- LayoutPlanner.h - Lays a plan out for a processor --------*- C++ -*-===//
-#ifndef SHEAF_KERNELS_CPU_LAYOUTPLANNER_H
-#define SHEAF_KERNELS_CPU_LAYOUTPLANNER_H
+#ifndef SHEAF_COMPILER_KERNELS_CPU_LAYOUTPLANNER_H
+#define SHEAF_COMPILER_KERNELS_CPU_LAYOUTPLANNER_H
 
 #include "compiler/kernels/cpu/Dispatch.h"
 #include "compiler/kernels/cpu/Layout.h"
@@ -63,4 +63,4 @@ private:
 
 } // namespace sheaf::kernels::cpu
 
-#endif // SHEAF_KERNELS_CPU_LAYOUTPLANNER_H
+#endif // SHEAF_COMPILER_KERNELS_CPU_LAYOUTPLANNER_H

@@ -1,6 +1,6 @@
 //===- NarrowFloats.h - Conversions of 16-bit floats ------------*- C++ -*-===//
-#ifndef SHEAF_KERNELS_CPU_NARROWFLOATS_H
-#define SHEAF_KERNELS_CPU_NARROWFLOATS_H
+#ifndef SHEAF_COMPILER_KERNELS_CPU_NARROWFLOATS_H
+#define SHEAF_COMPILER_KERNELS_CPU_NARROWFLOATS_H
 
 #include "compiler/kernels/cpu/Cpu.h"
 
@@ -14,4 +14,4 @@ void populateNarrowFloatPatterns(mlir::RewritePatternSet &patterns, const rt::Ta
 
 } // namespace sheaf::kernels::cpu
 
-#endif // SHEAF_KERNELS_CPU_NARROWFLOATS_H
+#endif // SHEAF_COMPILER_KERNELS_CPU_NARROWFLOATS_H

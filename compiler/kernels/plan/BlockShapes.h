@@ -1,6 +1,6 @@
 //===- BlockShapes.h - Extents in a block -----------------------*- C++ -*-===//
-#ifndef SHEAF_KERNELS_PLAN_BLOCKSHAPES_H
-#define SHEAF_KERNELS_PLAN_BLOCKSHAPES_H
+#ifndef SHEAF_COMPILER_KERNELS_PLAN_BLOCKSHAPES_H
+#define SHEAF_COMPILER_KERNELS_PLAN_BLOCKSHAPES_H
 
 #include "compiler/ir/Program.h"
 #include "compiler/ops/Op.h"
@@ -32,4 +32,4 @@ private:
 
 } // namespace sheaf::kernels
 
-#endif // SHEAF_KERNELS_PLAN_BLOCKSHAPES_H
+#endif // SHEAF_COMPILER_KERNELS_PLAN_BLOCKSHAPES_H

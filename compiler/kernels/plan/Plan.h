@@ -7,8 +7,8 @@
 // How a machine computes a stage is for its back end to say.
 //
 //===----------------------------------------------------------------------===//
-#ifndef SHEAF_KERNELS_PLAN_PLAN_H
-#define SHEAF_KERNELS_PLAN_PLAN_H
+#ifndef SHEAF_COMPILER_KERNELS_PLAN_PLAN_H
+#define SHEAF_COMPILER_KERNELS_PLAN_PLAN_H
 
 #include "compiler/kernels/plan/Views.h"
 #include "runtime/model/model.h"
@@ -258,4 +258,4 @@ std::unique_ptr<Plan> planBlock(ir::BlockOp block, const PlanOptions &options);
 
 } // namespace sheaf::kernels
 
-#endif // SHEAF_KERNELS_PLAN_PLAN_H
+#endif // SHEAF_COMPILER_KERNELS_PLAN_PLAN_H

@@ -1,6 +1,6 @@
 //===- Planner.h - Decides the stages of one block --------------*- C++ -*-===//
-#ifndef SHEAF_KERNELS_PLAN_PLANNER_H
-#define SHEAF_KERNELS_PLAN_PLANNER_H
+#ifndef SHEAF_COMPILER_KERNELS_PLAN_PLANNER_H
+#define SHEAF_COMPILER_KERNELS_PLAN_PLANNER_H
 
 #include "compiler/kernels/plan/Plan.h"
 
@@ -143,4 +143,4 @@ private:
 
 } // namespace sheaf::kernels
 
-#endif // SHEAF_KERNELS_PLAN_PLANNER_H
+#endif // SHEAF_COMPILER_KERNELS_PLAN_PLANNER_H

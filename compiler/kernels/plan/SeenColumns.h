@@ -1,6 +1,6 @@
 //===- SeenColumns.h - Columns of a row that nothing depends on -*- C++ -*-===//
-#ifndef SHEAF_KERNELS_PLAN_SEENCOLUMNS_H
-#define SHEAF_KERNELS_PLAN_SEENCOLUMNS_H
+#ifndef SHEAF_COMPILER_KERNELS_PLAN_SEENCOLUMNS_H
+#define SHEAF_COMPILER_KERNELS_PLAN_SEENCOLUMNS_H
 
 #include "compiler/kernels/plan/Plan.h"
 
@@ -21,4 +21,4 @@ void findSeenColumns(Plan &plan, const RowsTogether &rows, RowBlock &block);
 
 } // namespace sheaf::kernels
 
-#endif // SHEAF_KERNELS_PLAN_SEENCOLUMNS_H
+#endif // SHEAF_COMPILER_KERNELS_PLAN_SEENCOLUMNS_H

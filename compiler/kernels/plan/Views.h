@@ -4,8 +4,8 @@
 // other places. Which places these are is a view.
 //
 //===----------------------------------------------------------------------===//
-#ifndef SHEAF_KERNELS_PLAN_VIEWS_H
-#define SHEAF_KERNELS_PLAN_VIEWS_H
+#ifndef SHEAF_COMPILER_KERNELS_PLAN_VIEWS_H
+#define SHEAF_COMPILER_KERNELS_PLAN_VIEWS_H
 
 #include "compiler/kernels/plan/BlockShapes.h"
 
@@ -108,4 +108,4 @@ bool isPlainReshape(mlir::Value value, const BlockShapes &shapes);
 
 } // namespace sheaf::kernels
 
-#endif // SHEAF_KERNELS_PLAN_VIEWS_H
+#endif // SHEAF_COMPILER_KERNELS_PLAN_VIEWS_H
