@@ -255,7 +255,7 @@ void RowSpace::reset(std::span<const RowRange> stay) {
   for (const RowRange &range : stay)
     live.set(range.begin - first_, range.end() - first_);
   reclaim(live);
-  // As if nothing had stayed, rows lie one behind the other from a whole unit on: the way back
+  // As if nothing had stayed, rows lie one behind the other from a whole unit on: the backward pass
   // looks at them by units, and its sums must not follow from what is beside them.
   auto aligned = [&](uint64_t at) { return first_ + (at - first_ + kUnit - 1) / kUnit * kUnit; };
   if (!holes_.empty()) {

@@ -1,4 +1,4 @@
-//===- session_backward.cpp - The way back --------------------------------===//
+//===- session_backward.cpp - The backward pass ---------------------------===//
 #include "runtime/model/members.h"
 #include "runtime/session/session_impl.h"
 

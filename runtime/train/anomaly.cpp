@@ -89,8 +89,8 @@ std::string Anomaly::message() const {
   text += ": in instance " + std::to_string(instance);
   if (kernel.empty())
     return text;
-  return text + ", " + (back ? "on the way back " : "") + "the block " + kernel + " (" + source +
-         ") makes " + nonFiniteName(value);
+  return text + ", " + (back ? "in the backward pass " : "") + "the block " + kernel + " (" +
+         source + ") makes " + nonFiniteName(value);
 }
 
 } // namespace sheaf::rt

@@ -175,7 +175,7 @@ const std::vector<Program> kPrograms = {
      }},
 };
 
-/// What a run and its way back gave.
+/// What a run and its backward pass gave.
 struct Ran {
   Floats results;              ///< the elements of float tensors, instance by instance, depth first
   Sizes resultsOf;             ///< by instance, how many of them
@@ -418,7 +418,7 @@ TEST_F(Gradients, CostNothingWhereTheyAreNotAsked) {
 // Several runs at once
 //===----------------------------------------------------------------------===//
 
-/// What the way back from a run gives, all in one.
+/// What the backward pass from a run gives, all in one.
 Floats wayBack(sheaf::rt::Session &session, const sheaf::rt::Run *run, const Floats &weights) {
   using namespace sheaf::rt;
   std::span<const ParamGradient> gradients =

@@ -237,7 +237,7 @@ fn loss(x: f32[3]) -> f32 = {
     expect("step 1: the gradient of 'a' is not finite: in instance 2, the block" in text and
            "n.sheaf:7) makes " in text and "1 steps skipped" in text, f"forward: {text}")
     text = runner.run(*common, "back.jsonl", "--detect-anomaly", "-o", "n2", code=1)
-    expect("step 1: the gradient of 'a' is not finite: in instance 1, on the way back the block" in text
+    expect("step 1: the gradient of 'a' is not finite: in instance 1, in the backward pass the block" in text
            and "n.sheaf:6) makes infinity" in text, f"back: {text}")
     text = runner.run(*common, "back.jsonl", "--detect-anomaly", "--hostile", "-o", "n2h", code=1)
     expect("n.sheaf:6) makes infinity" in text, f"back, with rows poisoned behind use: {text}")
