@@ -6,8 +6,8 @@
 // is done in those that are known here, and only there.
 //
 //===----------------------------------------------------------------------===//
-#ifndef SHEAF_PYTHON_ATTRIBUTES_H
-#define SHEAF_PYTHON_ATTRIBUTES_H
+#ifndef SHEAF_PYTHON_NATIVE_ATTRIBUTES_H
+#define SHEAF_PYTHON_NATIVE_ATTRIBUTES_H
 
 #include "python/native/raise.h"
 
@@ -29,4 +29,4 @@ inline PyObject *valueAt([[maybe_unused]] PyObject *object, [[maybe_unused]] Py_
 
 } // namespace sheaf::python
 
-#endif // SHEAF_PYTHON_ATTRIBUTES_H
+#endif // SHEAF_PYTHON_NATIVE_ATTRIBUTES_H
