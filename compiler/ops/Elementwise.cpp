@@ -212,6 +212,7 @@ Op elementwiseOp(ElementwiseSpec spec) {
     op.params.push_back({param, ParamKind::Tensor});
   op.batch = Elementwise{spec.emit, spec.name == "add", spec.name == "where", spec.name == "sub",
                          spec.name == "abs"};
+  std::get<Elementwise>(op.batch).exponential = spec.name == "exp";
   if (spec.accepts == Elements::Bools)
     op.promotion = [](auto, size_t) { return DType::Bool; };
   if (spec.accepts == Elements::Floats)

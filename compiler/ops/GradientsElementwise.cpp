@@ -71,6 +71,9 @@ void addArithmetic(GradientRules &rules) {
 }
 
 void addCasts(GradientRules &rules) {
+  rules["round_factor"] = {Gradient::Rule, [](ExpandBuilder &, const GradientCall &call) -> Values {
+                             return {call.dy()};
+                           }};
   for (DType to : {DType::F32, DType::BF16, DType::F16})
     rules[dtypeName(to)] = {Gradient::Rule,
                             [](ExpandBuilder &b, const GradientCall &call) -> Values {

@@ -55,26 +55,29 @@ Values ofMatmul(ExpandBuilder &b, const GradientCall &call) {
 }
 
 /// Of the scores of queries (left) with keys: a score that got no gradient, as that of a key which
-/// its query does not see, reads neither.
-Values ofScores(ExpandBuilder &b, const GradientCall &call) {
-  Value left = call.x(0), right = call.x(1), dy = call.dy(), ofLeft, ofRight;
-  if (call.wanted[0])
-    ofLeft = sumToShapeOf(b, applyOne(b, "matmul_seen", {dy, transpose(b, right)}), left);
-  if (call.wanted[1])
-    ofRight =
-        sumToShapeOf(b, transpose(b, applyOne(b, "matmul_seen", {transpose(b, dy), left})), right);
-  return {ofLeft, ofRight};
+/// its query does not see, reads neither. `seen`: the product that leaves out zeros.
+GradientRule ofScores(const char *seen) {
+  return [seen](ExpandBuilder &b, const GradientCall &call) -> Values {
+    Value left = call.x(0), right = call.x(1), dy = call.dy(), ofLeft, ofRight;
+    if (call.wanted[0])
+      ofLeft = sumToShapeOf(b, applyOne(b, seen, {dy, transpose(b, right)}), left);
+    if (call.wanted[1])
+      ofRight = sumToShapeOf(b, transpose(b, applyOne(b, seen, {transpose(b, dy), left})), right);
+    return {ofLeft, ofRight};
+  };
 }
 
 /// Of a sum of values (right) by weights. A weight that is 0 and a row that got no gradient give
 /// none, whatever is beside them.
-Values ofSeen(ExpandBuilder &b, const GradientCall &call) {
-  Value left = call.x(0), right = call.x(1), dy = call.dy(), ofLeft, ofRight;
-  if (call.wanted[0])
-    ofLeft = sumToShapeOf(b, applyOne(b, "matmul_seen", {dy, transpose(b, right)}), left);
-  if (call.wanted[1])
-    ofRight = sumToShapeOf(b, applyOne(b, "matmul_seen", {transpose(b, left), dy}), right);
-  return {ofLeft, ofRight};
+GradientRule ofSeen(const char *seen) {
+  return [seen](ExpandBuilder &b, const GradientCall &call) -> Values {
+    Value left = call.x(0), right = call.x(1), dy = call.dy(), ofLeft, ofRight;
+    if (call.wanted[0])
+      ofLeft = sumToShapeOf(b, applyOne(b, seen, {dy, transpose(b, right)}), left);
+    if (call.wanted[1])
+      ofRight = sumToShapeOf(b, applyOne(b, seen, {transpose(b, left), dy}), right);
+    return {ofLeft, ofRight};
+  };
 }
 
 } // namespace
@@ -82,8 +85,13 @@ Values ofSeen(ExpandBuilder &b, const GradientCall &call) {
 void addProductGradients(GradientRules &rules) {
   rules["matmul"] = {Gradient::Rule, ofMatmul};
   rules["matmul_bf16"] = {Gradient::Rule, ofMatmul};
-  rules["matmul_scores"] = {Gradient::Rule, ofScores};
-  rules["matmul_seen"] = {Gradient::Rule, ofSeen};
+  rules["matmul_scores"] = {Gradient::Rule, ofScores("matmul_seen")};
+  rules["matmul_seen"] = {Gradient::Rule, ofSeen("matmul_seen")};
+  rules["matmul_scores_bf16"] = {Gradient::Rule, ofScores("matmul_seen_bf16")};
+  rules["matmul_seen_bf16"] = {Gradient::Rule, ofSeen("matmul_seen_bf16")};
+  // Made when gradients are there.
+  rules["matmul_factors"] = {Gradient::Untrained};
+  rules["matmul_seen_factors"] = {Gradient::Untrained};
 }
 
 } // namespace sheaf::ops

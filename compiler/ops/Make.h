@@ -37,6 +37,11 @@ inline mlir::Value makeFilled(ExpandBuilder &b, double value, mlir::RankedTensor
 inline mlir::Value makeReshaped(ExpandBuilder &b, mlir::Value x, std::vector<Extent> dims) {
   return applyOne(b, "reshape", x, {{"dims", std::move(dims)}});
 }
+/// As factors of products in bf16: in f32, or as a tensor of them.
+inline mlir::Value makeRoundedFactors(ExpandBuilder &b, mlir::Value x) {
+  return applyOne(b, "round_factor", x);
+}
+inline mlir::Value makeFactors(ExpandBuilder &b, mlir::Value x) { return applyOne(b, "factor", x); }
 /// All elements along one axis.
 mlir::Value makeFlat(ExpandBuilder &b, mlir::Value x);
 /// The same with a type that may say more of the extents than `dims` do; these are the dynamic

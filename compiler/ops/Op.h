@@ -232,6 +232,8 @@ struct Elementwise {
   bool magnitude = false;   ///< |a|
   bool identity = false;    ///< a
   std::optional<Comparison> comparison = {};
+  bool exponential = false; ///< e to the power a
+  bool factor = false;      ///< a, rounded to bf16 as factors of bf16 products are
 };
 
 /// `emit` of a tensor and each element of a list of such tensors, from left to right.
@@ -320,7 +322,7 @@ struct Gradient {
     Expansion, ///< as what its Expand rule makes of it
     Rows,      ///< it moves whole rows: the backward pass finds them by their ids
     None,      ///< nothing goes through: ints, bools, steps, draws
-    Untrained  ///< the pass that makes it does nothing in training
+    Untrained  ///< the pass that makes it does nothing in training, or comes behind gradients
   } kind = Unstated;
   GradientRule rule = {};
 };
@@ -345,6 +347,11 @@ struct Op {
   /// The operator that takes its place where products compute in bf16 (the pass autocast). Empty:
   /// it stays as it is.
   std::string bf16Form = {};
+  /// The same in attention, where both factors are the instance's own.
+  std::string bf16OwnForm = {};
+  /// Of a product in bf16: the operator that gives the same where its operands hold rounded factors
+  /// (the pass round-factors).
+  std::string ofFactors = {};
   /// How far kernels may be from the reference, in units in the last place of an f32: of functions
   /// that kernels compute by polynomials (docs/numerics.md). 1: what is rounded once.
   double ulps = 1;

@@ -34,6 +34,7 @@ OpTable::OpTable() {
       FAMILY(Indexing),
       FAMILY(Selection),
       FAMILY(Products),
+      FAMILY(Factors),
       FAMILY(Normalise),
       FAMILY(Losses),
       FAMILY(CrossEntropy),

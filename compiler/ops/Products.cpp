@@ -5,6 +5,8 @@
 // matmul_bf16 is the same of factors that are rounded to bf16, whatever their element type.
 // matmul_seen leaves out steps with a factor that is 0: an infinity or NaN beside it changes
 // nothing. matmul_scores is a matmul whose gradients are such: what got none is not read.
+// matmul_scores_bf16 and matmul_seen_bf16 are these of rounded factors. matmul_factors and
+// matmul_seen_factors take tensors of factors (Factors.cpp) and give sums in f32.
 //
 //===----------------------------------------------------------------------===//
 
@@ -107,6 +109,15 @@ ShapeResult matmulOfMatricesShape(std::span<const OperandType> operands, const A
   return matmulShape(operands, attrs, oracle);
 }
 
+/// Of factors in bf16; sums are f32.
+ShapeResult factorsShape(std::span<const OperandType> operands, const Attrs &attrs,
+                         const DimOracle &oracle) {
+  ShapeResult result = matmulBf16Shape(operands, attrs, oracle);
+  for (TensorType &type : result.types)
+    type.dtype = DType::F32;
+  return result;
+}
+
 ShapeResult dotShape(std::span<const OperandType> operands, const Attrs &attrs,
                      const DimOracle &oracle) {
   for (size_t i = 0; i < 2; ++i)
@@ -179,12 +190,12 @@ std::string matmulReference(const RefTensor &a, const RefTensor &b, const Arithm
 }
 
 std::string matmulBf16Reference(const RefTensors &operands, const Arithmetic &arithmetic,
-                                RefTensor &result) {
+                                RefTensor &result, bool leavesOutZeros = false) {
   RefTensor factors[] = {operands[0], operands[1]};
   for (RefTensor &factor : factors)
     for (double &x : factor.data)
       x = arithmetic.roundFactor(x);
-  return matmulReference(factors[0], factors[1], arithmetic, result);
+  return matmulReference(factors[0], factors[1], arithmetic, result, leavesOutZeros);
 }
 
 double matmulFlop(std::span<const std::vector<int64_t>> operands) {
@@ -219,24 +230,29 @@ void addProducts(std::vector<Op> &ops) {
   matmul.reference = reference;
   matmul.batch = Product{};
   matmul.productFlop = matmulFlop;
-  matmul.bf16Form = "matmul_bf16";
+  matmul.bf16Form = matmul.bf16OwnForm = "matmul_bf16";
 
+  auto ofRounded = [](bool leavesOutZeros) -> Reference {
+    return [leavesOutZeros](const RefTensors &operands, const Attrs &, const Arithmetic &arithmetic,
+                            std::span<RefTensor> results) {
+      return matmulBf16Reference(operands, arithmetic, results[0], leavesOutZeros);
+    };
+  };
   Op narrow = matmul;
   narrow.name = matmul.bf16Form;
   narrow.summary = "the matrix product of factors rounded to bf16, summed in f32";
-  narrow.reference = [](const RefTensors &operands, const Attrs &, const Arithmetic &arithmetic,
-                        std::span<RefTensor> results) {
-    return matmulBf16Reference(operands, arithmetic, results[0]);
-  };
+  narrow.reference = ofRounded(false);
   narrow.shape = matmulBf16Shape;
   narrow.batch = Product{.bf16 = true};
-  narrow.bf16Form = "";
+  narrow.bf16Form = narrow.bf16OwnForm = "";
+  narrow.ofFactors = "matmul_factors";
   narrow.internal = true;
 
   Op scores = matmul;
   scores.name = "matmul_scores";
   scores.summary = "the matrix product, whose gradients do not read what got none";
   scores.shape = matmulOfMatricesShape;
+  scores.bf16OwnForm = "matmul_scores_bf16";
   scores.internal = true;
 
   Op seen = matmul;
@@ -249,8 +265,34 @@ void addProducts(std::vector<Op> &ops) {
   };
   seen.batch = Product{.leavesOutZeros = true};
   seen.bf16Form = "";
+  seen.bf16OwnForm = "matmul_seen_bf16";
   seen.internal = true;
-  for (Op *op : {&matmul, &narrow, &scores, &seen})
+
+  Op narrowScores = narrow;
+  narrowScores.name = scores.bf16OwnForm;
+  narrowScores.summary = scores.summary + ", of factors rounded to bf16";
+  narrowScores.shape = matmulOfMatricesShape;
+
+  Op narrowSeen = narrowScores;
+  narrowSeen.name = seen.bf16OwnForm;
+  narrowSeen.summary = seen.summary + ", of factors rounded to bf16";
+  narrowSeen.reference = ofRounded(true);
+  narrowSeen.batch = Product{.bf16 = true, .leavesOutZeros = true};
+  narrowSeen.ofFactors = "matmul_seen_factors";
+
+  Op ofFactors = narrow;
+  ofFactors.name = narrow.ofFactors;
+  ofFactors.summary = "the matrix product of tensors of factors in bf16, summed in f32";
+  ofFactors.shape = factorsShape;
+  ofFactors.ofFactors = "";
+
+  Op seenOfFactors = ofFactors;
+  seenOfFactors.name = narrowSeen.ofFactors;
+  seenOfFactors.summary = ofFactors.summary + ", without the steps with a factor that is 0";
+  seenOfFactors.reference = narrowSeen.reference;
+  seenOfFactors.batch = narrowSeen.batch;
+  for (Op *op :
+       {&matmul, &narrow, &scores, &seen, &narrowScores, &narrowSeen, &ofFactors, &seenOfFactors})
     ops.push_back(std::move(*op));
 
   Op dot;
