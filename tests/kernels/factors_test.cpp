@@ -181,6 +181,65 @@ TEST_P(Factored, WhereWeightsAreNotPacked) {
       compare(depth, start, false, inputs);
 }
 
+/// Of matrices of the record: rounded before or where they are multiplied, rows that are columns in
+/// memory, and without steps with a factor 0.
+std::string ownMatrices(int64_t depth) {
+  std::string k = std::to_string(depth), left = "tensor<9x" + k + "x", right = "tensor<" + k + "x";
+  return "sheaf.block @b args(3) {\n^bb0(%x: " + left + "f32>, %y: " + right +
+         "9xf32>, %m: " + right + "40xf32>):\n  %fx = sheaf.apply \"factor\"(%x) {} : (" + left +
+         "f32>) -> " + left + "bf16>\n  %fy = sheaf.apply \"factor\"(%y) {} : (" + right +
+         "9xf32>) -> " + right + "9xbf16>\n  %fm = sheaf.apply \"factor\"(%m) {} : (" + right +
+         "40xf32>) -> " + right +
+         "40xbf16>\n  %t = sheaf.apply \"transpose\"(%fy) {axis1 = 0 : i64, axis2 = 1 : i64} : (" +
+         right + "9xbf16>) -> " + left +
+         "bf16>\n  %p = sheaf.apply \"matmul_factors\"(%fx, %fm) {} : (" + left + "bf16>, " +
+         right + "40xbf16>) -> tensor<9x40xf32>\n  %q = sheaf.apply " +
+         "\"matmul_factors\"(%t, %fm) {} : (" + left + "bf16>, " + right +
+         "40xbf16>) -> tensor<9x40xf32>\n  %r = sheaf.apply \"matmul_bf16\"(%x, %m) {} : (" + left +
+         "f32>, " + right + "40xf32>) -> tensor<9x40xf32>\n  %s = sheaf.apply " +
+         "\"matmul_seen_factors\"(%fx, %fm) {} : (" + left + "bf16>, " + right +
+         "40xbf16>) -> tensor<9x40xf32>\n  sheaf.yield %p, %q, %r, %s : tensor<9x40xf32>, "
+         "tensor<9x40xf32>, tensor<9x40xf32>, tensor<9x40xf32>\n}";
+}
+
+float withoutZeros(const Factors &a, const Factors &b, int64_t depth) {
+  float sum = 0;
+  for (int64_t k = 0; k < depth; k += 2)
+    for (int64_t i : {k + 1, k})
+      if (a[i] != 0 && b[i] != 0)
+        sum = multiplyAdd(a[i], b[i], sum);
+  return sum + 0.0f;
+}
+
+TEST_P(Factored, OfMatricesOfTheRecord) {
+  for (auto element : {anyNumber, anyLargeNumber})
+    for (int64_t depth : {1, 2, 33, 96}) {
+      constexpr int64_t records = 3;
+      Inputs inputs;
+      inputs.element = element;
+      KernelRun kernel(ownMatrices(depth), GetParam().cpu, {});
+      kernel.fill(records, inputs, static_cast<unsigned>(depth));
+      ASSERT_TRUE(kernel.run(records, 1));
+      for (int64_t r = 0; r < records; ++r) {
+        Results expected(4);
+        for (int64_t row = 0; row < 9; ++row)
+          for (int64_t column = 0; column < 40; ++column) {
+            Factors m{kernel.argument(r, 2).data, depth, column, 40};
+            // Beyond the end of its row another begins.
+            Factors x{kernel.argument(r, 0).data, depth, row * depth};
+            Factors y{kernel.argument(r, 1).data, depth, row, 9};
+            float sum = byPairs(x, m, depth, 0);
+            expected[0].push_back(sum);
+            expected[1].push_back(byPairs(y, m, depth, 0));
+            expected[2].push_back(sum);
+            expected[3].push_back(withoutZeros(x, m, depth));
+          }
+        ASSERT_TRUE(same(expected, kernel.results(r)))
+            << GetParam().cpu << ", depth " << depth << ", record " << r;
+      }
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(All, Factored, testing::ValuesIn(machines), [](const auto &info) {
   std::string name = info.param.cpu;
   std::replace(name.begin(), name.end(), '-', '_');

@@ -8,6 +8,8 @@
 
 #include "compiler/kernels/cpu/Emitter.h"
 
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+
 using namespace mlir;
 
 namespace sheaf::kernels::cpu {
@@ -51,11 +53,21 @@ Value flush(ImplicitLocOpBuilder &b, Value x) {
   return flushWhere(b, isBelow(b, x, kLeastNormal), x);
 }
 
-/// A lane's pair of factors: `low` and `high` are i16.
+/// A lane's pair of factors: `low` and `high` are i16; without the latter it is zero.
 Value joinPair(ImplicitLocOpBuilder &b, Value low, Value high) {
-  auto wide = cast<VectorType>(low.getType()).clone(b.getI32Type());
+  auto lanes = dyn_cast<VectorType>(low.getType());
+  Type wide = lanes ? Type(lanes.clone(b.getI32Type())) : b.getI32Type();
+  if (!high)
+    return arith::ExtUIOp::create(b, wide, low);
+  if (lanes) {
+    SmallVector<int64_t> places;
+    for (int64_t lane = 0; lane < lanes.getNumElements(); ++lane)
+      places.append({lane, lane + lanes.getNumElements()});
+    return vector::BitCastOp::create(b, cast<VectorType>(wide),
+                                     vector::ShuffleOp::create(b, low, high, places));
+  }
   Value lower = arith::ExtUIOp::create(b, wide, low), upper = arith::ExtUIOp::create(b, wide, high);
-  upper = arith::ShLIOp::create(b, upper, vectorConstant(b, upper, 16));
+  upper = arith::ShLIOp::create(b, upper, arith::ConstantIntOp::create(b, wide, 16));
   return arith::OrIOp::create(b, lower, upper);
 }
 
@@ -263,36 +275,129 @@ SmallVector<Value> Emitter::emitPackedPairs(const Stage &stage, const Turn &turn
                  constant(steps), start);
 }
 
-/// A run whose right operand is not packed: factors are rounded where they are needed. Of an odd
-/// number of k the last one is paired with zeros.
+/// Operands whose steps are pairs of k; those that go on by the same do so in pairs, too.
+SmallVector<Emitter::InPairs> Emitter::inPairs(ArrayRef<Operand> operands) {
+  SmallVector<InPairs> all;
+  for (const Operand &operand : operands) {
+    auto same = llvm::find_if(all, [&](const InPairs &o) { return o.stride == operand.stride; });
+    Value step = same == all.end() ? mul(operand.stride, constant(2)) : same->pairStride;
+    all.push_back({operand, step});
+  }
+  return all;
+}
+
+/// Factor k of a left operand and the one after it, or zero, in every lane.
+Value Emitter::leftPair(const InPairs &operand, At step, bool isWhole, int64_t lanes) {
+  ops::DType dtype = operand.buffer->dtype;
+  Value at = along(operand.pointer, operand.pairStride, step);
+  bool isFactor = dtype == ops::DType::BF16;
+  // Neighbours are one load.
+  if (isFactor && isWhole && getConstantIntValue(operand.stride) == bytesOf(dtype))
+    return splat(loadAs(b.getI32Type(), at, bytesOf(dtype)), lanes);
+  if (!isFactor) {
+    auto factors = [&](Value from) {
+      return toFactors(splat(toLanes(loadElement(*operand.buffer, from), dtype), lanes));
+    };
+    Value low = factors(at);
+    return joinPair(b, low, isWhole ? factors(bytes(at, operand.stride)) : Value());
+  }
+  // Each of the two is loaded into all halves of lanes, and half of these are taken.
+  Value low = loadElement(*operand.buffer, at);
+  if (!isWhole)
+    return splat(joinPair(b, low, {}), lanes);
+  Value high = loadElement(*operand.buffer, bytes(at, operand.stride));
+  SmallVector<int64_t> halves;
+  for (int64_t lane = 0; lane < lanes; ++lane)
+    halves.append({2 * lane, 2 * lanes + 2 * lane + 1});
+  Value pairs = vector::ShuffleOp::create(b, splat(low, 2 * lanes), splat(high, 2 * lanes), halves);
+  return vector::BitCastOp::create(b, VectorType::get({lanes}, b.getI32Type()), pairs);
+}
+
+/// Factors k of a right operand, that is not packed, and those after them, or zeros: vector number
+/// `vector` of all operands'.
+Value Emitter::rightPair(const InPairs &operand, At step, int64_t column, bool isWhole,
+                         int64_t lanes) {
+  ops::DType dtype = operand.buffer->dtype;
+  Value at = along(operand.pointer, operand.pairStride, step);
+  auto stored = VectorType::get({lanes}, storageType(dtype));
+  auto factors = [&](Value row) {
+    Value loaded = loadAs(stored, bytes(row, column * bytesOf(dtype)), bytesOf(dtype));
+    return dtype == ops::DType::BF16 ? loaded : toFactors(toLanes(loaded, dtype));
+  };
+  Value low = factors(at);
+  return joinPair(b, low, isWhole ? factors(bytes(at, operand.stride)) : Value());
+}
+
+/// A run whose right operand is not packed. Of an odd number of k the last one is paired with
+/// zeros.
 SmallVector<Value> Emitter::emitPairsInPlace(const Stage &stage, Value extent,
                                              ArrayRef<Operand> lefts, ArrayRef<Operand> rights,
                                              ArrayRef<Value> sums) {
-  struct Pair {
-    Value low, high, isWhole;
-  };
-  auto pairAt = [&](Value step) {
-    Value low = mul(step, constant(2)), high = add(low, constant(1));
-    Value isWhole = isLess(high, extent);
-    return Pair{low, arith::SelectOp::create(b, isWhole, high, low), isWhole};
-  };
-  auto join = [&](const Pair &pair, llvm::function_ref<Value(Value k)> lanesAt) {
-    Value low = toFactors(lanesAt(pair.low)), high = toFactors(lanesAt(pair.high));
-    high = arith::SelectOp::create(b, pair.isWhole, high, vectorConstant(b, high, 0));
-    return joinPair(b, low, high);
-  };
+  bool isWhole = true;
+  SmallVector<InPairs> leftPairs = inPairs(lefts), rightPairs = inPairs(rights);
   auto left = [&](size_t row, At step) {
-    return join(pairAt(numberOf(step)),
-                [&](Value k) { return leftLanes(lefts[row], {k, 0}, stage.lanes); });
+    return leftPair(leftPairs[row], step, isWhole, stage.lanes);
   };
   auto right = [&](size_t vector, At step) {
-    return join(pairAt(numberOf(step)),
-                [&](Value k) { return rightLanes(stage, rights, vector, {k, 0}); });
+    auto column = static_cast<int64_t>(vector) % stage.tileVectors * stage.lanes;
+    return rightPair(rightPairs[vector / static_cast<size_t>(stage.tileVectors)], step, column,
+                     isWhole, stage.lanes);
   };
   auto addBoth = [&](Value a, Value c, Value sum) { return addPair(a, c, sum); };
-  Value steps = b.createOrFold<arith::DivSIOp>(add(extent, constant(1)), constant(2));
-  return emitRun({lefts.size(), sums.size() / lefts.size(), /*packed=*/false, left, right, addBoth},
-                 steps, sums);
+  Step run{lefts.size(), sums.size() / lefts.size(), /*packed=*/false, left, right, addBoth};
+  Value pairs = b.createOrFold<arith::DivSIOp>(extent, constant(2));
+  Value odd = b.createOrFold<arith::RemSIOp>(extent, constant(2));
+  if (std::optional<int64_t> known = getConstantIntValue(extent)) {
+    pairs = constant(*known / 2);
+    odd = constant(*known % 2);
+  }
+  SmallVector<Value> all = emitRun(run, pairs, sums);
+  if (getConstantIntValue(odd) == 0)
+    return all;
+  isWhole = false;
+  auto last = scf::ForOp::create(b, constant(0), odd, constant(1), all);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToEnd(last.getBody());
+  SmallVector<Value> now(last.getRegionIterArgs());
+  emitStep(run, {pairs, 0}, now);
+  scf::YieldOp::create(b, now);
+  return SmallVector<Value>(last.getResults());
+}
+
+/// A run of a vector of sums that leaves out zeros, both factors of the step.
+Value Emitter::withoutZeroFactors(const Operand &left, const Operand &right, Value extent,
+                                  Value sum) {
+  int64_t lanes = cast<VectorType>(sum.getType()).getNumElements();
+  InPairs lefts = inPairs(left).front(), rights = inPairs(right).front();
+  auto step = [&](At at, bool isWhole, Value before) {
+    Value a = leftPair(lefts, at, isWhole, lanes), c = rightPair(rights, at, 0, isWhole, lanes);
+    auto halves = VectorType::get({2 * lanes}, b.getI16Type());
+    Value x = vector::BitCastOp::create(b, halves, a), y = vector::BitCastOp::create(b, halves, c);
+    Value zero = arith::ConstantOp::create(b, b.getZeroAttr(halves));
+    auto isZero = [&](Value factors) -> Value {
+      Value size = arith::AndIOp::create(b, factors, vectorConstant(b, factors, 0x7FFF));
+      return arith::CmpIOp::create(b, arith::CmpIPredicate::eq, size, zero);
+    };
+    Value isNothing = arith::OrIOp::create(b, isZero(x), isZero(y));
+    auto kept = [&](Value factors) {
+      return vector::BitCastOp::create(b, cast<VectorType>(a.getType()),
+                                       arith::SelectOp::create(b, isNothing, zero, factors));
+    };
+    return addPair(kept(x), kept(y), before);
+  };
+  Value pairs = arith::DivSIOp::create(b, extent, constant(2));
+  Value odd = arith::RemSIOp::create(b, extent, constant(2));
+  for (bool isWhole : {true, false}) {
+    auto run = scf::ForOp::create(b, constant(0), isWhole ? pairs : odd, constant(1), sum);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToEnd(run.getBody());
+    walks_.clear();
+    At at{isWhole ? run.getInductionVar() : pairs, 0};
+    scf::YieldOp::create(b, step(at, isWhole, run.getRegionIterArg(0)));
+    sum = run.getResult(0);
+  }
+  walks_.clear();
+  return sum;
 }
 
 //===----------------------------------------------------------------------===//

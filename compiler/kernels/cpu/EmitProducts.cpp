@@ -259,6 +259,13 @@ Value Emitter::withoutZeros(const Stage &stage, const Accumulator &accumulator,
       Operand left = operandAt(segment.lhs, segment.lhsView, place, k);
       Operand right = operandAt(segment.rhs, segment.rhsView, place, k);
       auto [first, end] = stepsOf(stage, segment);
+      if (stage.sums == Sums::Pairs) {
+        place.index.back() = first;
+        left = operandAt(segment.lhs, segment.lhsView, place, k);
+        right = operandAt(segment.rhs, segment.rhsView, place, k);
+        sum = withoutZeroFactors(left, right, arith::SubIOp::create(b, end, first), sum);
+        continue;
+      }
       auto run = scf::ForOp::create(b, first, end, constant(1), sum);
       OpBuilder::InsertionGuard inRun(b);
       b.setInsertionPointToEnd(run.getBody());

@@ -58,7 +58,12 @@ Value Emitter::toStorage(Value lanes, ops::DType dtype) {
     return lanes;
   if (ops::isFloat(dtype)) {
     Type narrow = likeShape(lanes, ops::elementType(b.getContext(), dtype));
-    return arith::BitcastOp::create(b, type, Value(arith::TruncFOp::create(b, narrow, lanes)));
+    // What was so narrow before is so again.
+    auto wide = lanes.getDefiningOp<arith::ExtFOp>();
+    Value rounded = wide && wide.getIn().getType() == narrow
+                        ? wide.getIn()
+                        : Value(arith::TruncFOp::create(b, narrow, lanes));
+    return arith::BitcastOp::create(b, type, rounded);
   }
   return arith::ExtUIOp::create(b, type, lanes);
 }
@@ -162,6 +167,8 @@ Value Emitter::emitElementwise(Value value, const View &view, Scope &scope) {
   for (Value &operand : operands)
     if (!isa<VectorType>(operand.getType()))
       operand = splat(operand, scope.place->lanes);
+  if (rule.factor)
+    return toLanes(toFactors(operands[0]), ops::DType::BF16);
   return rule.emit(b, operands);
 }
 
@@ -483,6 +490,14 @@ Value Emitter::loadReshaped(Value value, const View &view, const Place &place) {
   return loadLaneByLane(buffer, place, addressAt);
 }
 
+/// Whether a tensor is rounded factors, wherever these lie.
+static bool holdsFactors(Value value) {
+  while (roleOf(value) == Role::View)
+    value = value.getDefiningOp()->getOperand(0);
+  return roleOf(value) == Role::Elementwise &&
+         std::get<ops::Elementwise>(batchRuleOf(value)).factor;
+}
+
 void Emitter::store(const Stage &stage, const Root &root, Value lanes, const Place &place) {
   const Buffer &buffer = *root.buffer;
   unsigned alignment = static_cast<unsigned>(bytesOf(buffer.dtype));
@@ -493,7 +508,9 @@ void Emitter::store(const Stage &stage, const Root &root, Value lanes, const Pla
     return;
   }
   Value pointer = address(buffer, indices(root.view, place));
-  Value stored = toStorage(lanes, buffer.dtype);
+  bool isFactor = buffer.dtype == ops::DType::BF16 && holdsFactors(root.value);
+  Value stored = isFactor && !lanes.getDefiningOp<arith::ExtFOp>() ? toFactors(lanes)
+                                                                   : toStorage(lanes, buffer.dtype);
   if (place.lanesAxis < 0)
     stored = vector::ExtractOp::create(b, stored, ArrayRef<int64_t>{0});
   else if (root.view.empty() || root.view.back().axis != place.lanesAxis)

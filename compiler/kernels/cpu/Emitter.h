@@ -261,10 +261,18 @@ private:
   void emitFactorRows(const Stage &stage, Value rows, EnterRow enter);
   llvm::SmallVector<Value> emitPackedPairs(const Stage &stage, const Turn &turn, const Tile &tile,
                                            int64_t rows, llvm::ArrayRef<Value> sums);
+  /// An operand, and the bytes from one pair of k to the next.
+  struct InPairs : Operand {
+    Value pairStride;
+  };
+  llvm::SmallVector<InPairs> inPairs(llvm::ArrayRef<Operand> operands);
+  Value leftPair(const InPairs &operand, At step, bool isWhole, int64_t lanes);
+  Value rightPair(const InPairs &operand, At step, int64_t column, bool isWhole, int64_t lanes);
   llvm::SmallVector<Value> emitPairsInPlace(const Stage &stage, Value extent,
                                             llvm::ArrayRef<Operand> lefts,
                                             llvm::ArrayRef<Operand> rights,
                                             llvm::ArrayRef<Value> sums);
+  Value withoutZeroFactors(const Operand &left, const Operand &right, Value extent, Value sum);
   void emitHardwareTiles(const Stage &stage, const Tile &tile, EnterRow enter);
   void emitHardwareTiles(const Stage &stage, const Tile &tile, int64_t high);
   void configureTiles();

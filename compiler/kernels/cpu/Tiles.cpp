@@ -79,8 +79,8 @@ void LayoutPlanner::chooseTile(Stage &stage) const {
     stage.tileVectors = kLoopLanes / stage.lanes;
     // One vector across would be bound by loads.
     bool ofRecord = severalRows && !stage.rowsAreRecords && !stage.rowsOfAllRecords;
-    if (stage.sums == Sums::Chain && ofRecord && across == 1 && stage.tileVectors == 1 &&
-        target_.registers == 32)
+    bool inPlace = stage.sums == Sums::Chain || stage.sums == Sums::Pairs;
+    if (inPlace && ofRecord && across == 1 && stage.tileVectors == 1 && target_.registers == 32)
       stage.restVectors = std::exchange(stage.tileVectors, 3);
   }
   stage.tileRows = 1;
