@@ -34,7 +34,8 @@ class ModuleOp;
 
 namespace sheaf::driver {
 
-/// What products of weights compute in (docs/numerics.md); everything else computes in f32.
+/// What products of weights and attention compute in (docs/numerics.md); everything else computes
+/// in f32.
 enum class Precision { F32, Bf16 };
 
 struct CompileOptions {

@@ -84,6 +84,8 @@ static const std::vector<PassRecord> &pipeline() {
       PASS(keepJoinedPass),
       // Behind everything that looks at blocks: those that go back are not recorded by host code.
       PASS(deriveGradientsPass),
+      // Behind the gradients, whose products take the same factors.
+      PASS(roundFactorsPass),
   };
   return passes;
 }

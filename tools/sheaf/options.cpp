@@ -92,7 +92,7 @@ void ModelOptions::add(CLI::App &app, bool vocabulary, EntryOption which) {
       ->type_name("CPU");
   app.add_option("--target-cache", targetCache, kTargetCacheHelp)->type_name("SIZES");
   app.add_option("--precision", precision,
-                 "what products of weights compute in: f32 or bf16 (default: f32)")
+                 "what products of weights and attention compute in: f32 or bf16 (default: f32)")
       ->type_name("NAME");
   app.add_option("--numeric-class", numericClass,
                  "exact: products keep their order of sums, whatever the batch; any: a block may "
