@@ -112,6 +112,37 @@ Value Emitter::addPair(Value left, Value right, Value sum) {
   return sum;
 }
 
+/// Lets the processor take subnormal numbers for zeros, and make zeros of them, while `body` sums
+/// pairs: where it has no instruction for these, a pair so is two multiply-adds. An x86-64 sees
+/// what is subnormal after rounding to 24 bits. Nothing but sums may be computed there, and they
+/// must be stored before it ends.
+void Emitter::flushing(const Stage &stage, llvm::function_ref<void()> body) {
+  if (!flushes(stage))
+    return body();
+  // As rt::FloatEnvironment has it, with FTZ and DAZ, and without.
+  constexpr int32_t flush = 0x9FC0, keep = 0x1F80;
+  auto set = [&](int32_t state) {
+    Value &at = floatStates_[state == flush];
+    if (!at)
+      at = atEntry([&] {
+        Value one = constant(1);
+        Value place = LLVM::AllocaOp::create(b, pointer_, b.getI32Type(), one);
+        LLVM::StoreOp::create(b, arith::ConstantIntOp::create(b, b.getI32Type(), state), place, 4);
+        return place;
+      });
+    LLVM::CallIntrinsicOp::create(b, b.getStringAttr("llvm.x86.sse.ldmxcsr"), ValueRange{at});
+  };
+  set(flush);
+  flushing_ = true;
+  body();
+  flushing_ = false;
+  set(keep);
+}
+
+bool Emitter::flushes(const Stage &stage) const {
+  return stage.sums == Sums::Pairs && addsPairsFlushing(target_);
+}
+
 /// sum + a * c, rounded once; what is subnormal after rounding to 24 bits becomes zero. Whether it
 /// is shows where nothing is subnormal: far from zero.
 Value Emitter::addRoundedProduct(Value a, Value c, Value sum) {
@@ -254,25 +285,33 @@ SmallVector<Value> Emitter::emitPackedPairs(const Stage &stage, const Turn &turn
       bytes(bytes(factorRows(), mul(tile.first, constant(stage.factorRow))), group.rowOffset);
   // The processor takes subnormal sums for zeros; those that come in are start values.
   SmallVector<Value> start(sums);
-  if (steps && (stage.startUse >= 0 || stage.startsAtRows()) && !target_.bf16)
+  if (steps && (stage.startUse >= 0 || stage.startsAtRows()) && !target_.bf16 && !flushing_)
     for (Value &sum : start)
       sum = flush(b, sum);
   auto left = [&](size_t row, At step) {
     Value of = bytes(first, static_cast<int64_t>(row) * stage.factorRow);
-    return splat(loadAs(b.getI32Type(), along(of, constant(4), step), 4), stage.lanes);
+    return stepOf(splat(loadAs(b.getI32Type(), along(of, constant(4), step), 4), stage.lanes),
+                  step);
   };
   auto right = [&](size_t vector, At step) {
     int64_t place = static_cast<int64_t>(vector) * stage.lanes * 4;
-    return loadAs(type, bytes(along(panel.weights.front(), constant(stepBytes), step), place), 4);
+    Value from = bytes(along(panel.weights.front(), constant(stepBytes), step), place);
+    return stepOf(loadAs(type, from, 4), step);
   };
-  auto add = [&](Value a, Value c, Value sum) { return addPair(a, c, sum); };
+  auto add = [&](Value a, Value c, Value sum) { return addStep(a, c, sum); };
   auto ask = [&](At step) {
     if (rows > 2)
       LLVM::Prefetch::create(b, along(panel.lines, constant(kLineBytes), step), 0, 2, 1);
   };
-  return emitRun({static_cast<size_t>(rows), static_cast<size_t>(vectors), /*packed=*/true, left,
-                  right, add, ask},
-                 constant(steps), start);
+  Step run{static_cast<size_t>(rows),
+           static_cast<size_t>(vectors),
+           /*packed=*/true,
+           left,
+           right,
+           add,
+           ask};
+  run.halves = halvesOfStep();
+  return emitRun(run, constant(steps), start);
 }
 
 /// Operands whose steps are pairs of k; those that go on by the same do so in pairs, too.
@@ -286,46 +325,95 @@ SmallVector<Emitter::InPairs> Emitter::inPairs(ArrayRef<Operand> operands) {
   return all;
 }
 
+/// What a step takes of a pair: all, or where there are two, its upper factor, then the lower one.
+Value Emitter::stepOf(Value pairs, At step) {
+  return flushing_ ? halfOfPair(b, pairs, step.half == 0) : pairs;
+}
+
+int64_t Emitter::halvesOfStep() const { return flushing_ ? 2 : 1; }
+
+Value Emitter::addStep(Value left, Value right, Value sum) {
+  return flushing_ ? Value(math::FmaOp::create(b, left, right, sum)) : addPair(left, right, sum);
+}
+
 /// Factor k of a left operand and the one after it, or zero, in every lane.
 Value Emitter::leftPair(const InPairs &operand, At step, bool isWhole, int64_t lanes) {
   ops::DType dtype = operand.buffer->dtype;
   Value at = along(operand.pointer, operand.pairStride, step);
   bool isFactor = dtype == ops::DType::BF16;
+  if (isWide(operand))
+    return wideFactor(at, operand.stride, step, isWhole,
+                      [&](Value from) { return splat(loadElement(*operand.buffer, from), lanes); });
   // Neighbours are one load.
   if (isFactor && isWhole && getConstantIntValue(operand.stride) == bytesOf(dtype))
-    return splat(loadAs(b.getI32Type(), at, bytesOf(dtype)), lanes);
+    return stepOf(splat(loadAs(b.getI32Type(), at, bytesOf(dtype)), lanes), step);
   if (!isFactor) {
     auto factors = [&](Value from) {
       return toFactors(splat(toLanes(loadElement(*operand.buffer, from), dtype), lanes));
     };
-    Value low = factors(at);
-    return joinPair(b, low, isWhole ? factors(bytes(at, operand.stride)) : Value());
+    return joinStep(step, isWhole,
+                    [&](bool upper) { return factors(upper ? bytes(at, operand.stride) : at); });
   }
   // Each of the two is loaded into all halves of lanes, and half of these are taken.
-  Value low = loadElement(*operand.buffer, at);
+  auto halves = [&](bool upper) {
+    return splat(loadElement(*operand.buffer, upper ? bytes(at, operand.stride) : at), 2 * lanes);
+  };
+  auto type = VectorType::get({lanes}, b.getI32Type());
+  if (flushing_ && (isWhole || step.half == 1))
+    return halfOfPair(b, vector::BitCastOp::create(b, type, halves(step.half == 0)), true);
   if (!isWhole)
-    return splat(joinPair(b, low, {}), lanes);
-  Value high = loadElement(*operand.buffer, bytes(at, operand.stride));
-  SmallVector<int64_t> halves;
+    return joinStep(step, false,
+                    [&](bool) { return splat(loadElement(*operand.buffer, at), lanes); });
+  SmallVector<int64_t> places;
   for (int64_t lane = 0; lane < lanes; ++lane)
-    halves.append({2 * lane, 2 * lanes + 2 * lane + 1});
-  Value pairs = vector::ShuffleOp::create(b, splat(low, 2 * lanes), splat(high, 2 * lanes), halves);
-  return vector::BitCastOp::create(b, VectorType::get({lanes}, b.getI32Type()), pairs);
+    places.append({2 * lane, 2 * lanes + 2 * lane + 1});
+  return vector::BitCastOp::create(
+      b, type, vector::ShuffleOp::create(b, halves(false), halves(true), places));
 }
 
-/// Factors k of a right operand, that is not packed, and those after them, or zeros: vector number
-/// `vector` of all operands'.
+/// Factors k of a right operand, that is not packed, and those after them, or zeros: `column` is
+/// the first.
 Value Emitter::rightPair(const InPairs &operand, At step, int64_t column, bool isWhole,
                          int64_t lanes) {
   ops::DType dtype = operand.buffer->dtype;
   Value at = along(operand.pointer, operand.pairStride, step);
   auto stored = VectorType::get({lanes}, storageType(dtype));
-  auto factors = [&](Value row) {
-    Value loaded = loadAs(stored, bytes(row, column * bytesOf(dtype)), bytesOf(dtype));
+  if (isWide(operand))
+    return wideFactor(at, operand.stride, step, isWhole, [&](Value from) {
+      return loadAs(stored, bytes(from, column * bytesOf(dtype)), bytesOf(dtype));
+    });
+  return joinStep(step, isWhole, [&](bool upper) {
+    Value row = bytes(upper ? bytes(at, operand.stride) : at, column * bytesOf(dtype));
+    Value loaded = loadAs(stored, row, bytesOf(dtype));
     return dtype == ops::DType::BF16 ? loaded : toFactors(toLanes(loaded, dtype));
-  };
-  Value low = factors(at);
-  return joinPair(b, low, isWhole ? factors(bytes(at, operand.stride)) : Value());
+  });
+}
+
+/// Whether an operand holds rounded factors in f32, as steps in halves take them.
+bool Emitter::isWide(const Operand &operand) const {
+  return flushing_ && operand.buffer->dtype == ops::DType::F32 &&
+         isOfFactors(operand.buffer->value);
+}
+
+Value Emitter::wideFactor(Value at, Value stride, At step, bool isWhole,
+                          llvm::function_ref<Value(Value from)> load) {
+  bool upper = step.half == 0;
+  Value lanes = load(upper && isWhole ? bytes(at, stride) : at);
+  return upper && !isWhole ? vectorConstant(b, lanes, 0) : lanes;
+}
+
+/// What a step takes of lanes of pairs: `factors` are the lower or upper ones, as i16; of a pair
+/// that is not whole the upper ones are zeros.
+Value Emitter::joinStep(At step, bool isWhole, llvm::function_ref<Value(bool upper)> factors) {
+  if (!flushing_) {
+    Value low = factors(false);
+    return joinPair(b, low, isWhole ? factors(true) : Value());
+  }
+  bool upper = step.half == 0;
+  Value lanes = factors(upper && isWhole);
+  if (upper && !isWhole)
+    lanes = vectorConstant(b, lanes, 0);
+  return toLanes(lanes, ops::DType::BF16);
 }
 
 /// A run whose right operand is not packed. Of an odd number of k the last one is paired with
@@ -343,8 +431,9 @@ SmallVector<Value> Emitter::emitPairsInPlace(const Stage &stage, Value extent,
     return rightPair(rightPairs[vector / static_cast<size_t>(stage.tileVectors)], step, column,
                      isWhole, stage.lanes);
   };
-  auto addBoth = [&](Value a, Value c, Value sum) { return addPair(a, c, sum); };
+  auto addBoth = [&](Value a, Value c, Value sum) { return addStep(a, c, sum); };
   Step run{lefts.size(), sums.size() / lefts.size(), /*packed=*/false, left, right, addBoth};
+  run.halves = halvesOfStep();
   Value pairs = b.createOrFold<arith::DivSIOp>(extent, constant(2));
   Value odd = b.createOrFold<arith::RemSIOp>(extent, constant(2));
   if (std::optional<int64_t> known = getConstantIntValue(extent)) {

@@ -134,7 +134,7 @@ void Emitter::emitTile(const Stage &stage, int64_t rows, const Tile &tile, Array
   int k = static_cast<int>(stage.shape.size());
   Value column = mul(tile.panels.front(), constant(stage.lanes * stage.tileVectors));
   std::vector<Value> sums(static_cast<size_t>(rows * across));
-  bool stores = onlyStores(stage, vectors);
+  bool stores = onlyStores(stage, vectors) && !flushes(stage);
   auto compute = [&](const Turn &turn) {
     const ProductGroup &group = *turn.group;
     /// Where the group's accumulators are among all.
@@ -200,7 +200,7 @@ void Emitter::emitTile(const Stage &stage, int64_t rows, const Tile &tile, Array
       else
         LLVM::StoreOp::create(b, sum, bytes(scratch, place * stage.lanes * 4), 4);
   };
-  llvm::for_each(turns, compute);
+  flushing(stage, [&] { llvm::for_each(turns, compute); });
   if (!stores)
     return;
   for (int64_t row = 0; row < rows; ++row) {
@@ -329,7 +329,7 @@ void Emitter::emitEpilogue(const Stage &stage, const Tile &tile, Value row,
 
 /// What follows the products of a tile: `indexOfRow` takes a row's number inside of it.
 void Emitter::emitEpilogues(const Stage &stage, const Tile &tile, EnterRow indexOfRow) {
-  if (onlyStores(stage, tile.vectors(stage)))
+  if (onlyStores(stage, tile.vectors(stage)) && !flushes(stage))
     return;
   emitApart([&] {
     loop(constant(0), tile.rows, 1, [&](Value row) {

@@ -146,22 +146,24 @@ void Emitter::emitStep(const Step &step, At at, MutableArrayRef<Value> sums) {
     Value &sum = sums[row * step.vectors + vector];
     sum = step.add(left, right, sum);
   };
-  SmallVector<Value> waiting;
-  if (step.rows < step.vectors) {
-    for (size_t row = 0; row < step.rows; ++row)
-      waiting.push_back(step.left(row, at));
-    for (size_t vector = 0; vector < step.vectors; ++vector) {
-      Value right = step.right(vector, at);
+  for (at.half = 0; at.half < step.halves; ++at.half) {
+    SmallVector<Value> waiting;
+    if (step.rows < step.vectors) {
       for (size_t row = 0; row < step.rows; ++row)
-        add(row, vector, waiting[row], right);
-    }
-  } else {
-    for (size_t vector = 0; vector < step.vectors; ++vector)
-      waiting.push_back(step.right(vector, at));
-    for (size_t row = 0; row < step.rows; ++row) {
-      Value left = step.left(row, at);
+        waiting.push_back(step.left(row, at));
+      for (size_t vector = 0; vector < step.vectors; ++vector) {
+        Value right = step.right(vector, at);
+        for (size_t row = 0; row < step.rows; ++row)
+          add(row, vector, waiting[row], right);
+      }
+    } else {
       for (size_t vector = 0; vector < step.vectors; ++vector)
-        add(row, vector, left, waiting[vector]);
+        waiting.push_back(step.right(vector, at));
+      for (size_t row = 0; row < step.rows; ++row) {
+        Value left = step.left(row, at);
+        for (size_t vector = 0; vector < step.vectors; ++vector)
+          add(row, vector, left, waiting[vector]);
+      }
     }
   }
 }

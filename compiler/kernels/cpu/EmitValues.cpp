@@ -490,14 +490,6 @@ Value Emitter::loadReshaped(Value value, const View &view, const Place &place) {
   return loadLaneByLane(buffer, place, addressAt);
 }
 
-/// Whether a tensor is rounded factors, wherever these lie.
-static bool holdsFactors(Value value) {
-  while (roleOf(value) == Role::View)
-    value = value.getDefiningOp()->getOperand(0);
-  return roleOf(value) == Role::Elementwise &&
-         std::get<ops::Elementwise>(batchRuleOf(value)).factor;
-}
-
 void Emitter::store(const Stage &stage, const Root &root, Value lanes, const Place &place) {
   const Buffer &buffer = *root.buffer;
   unsigned alignment = static_cast<unsigned>(bytesOf(buffer.dtype));
@@ -508,7 +500,7 @@ void Emitter::store(const Stage &stage, const Root &root, Value lanes, const Pla
     return;
   }
   Value pointer = address(buffer, indices(root.view, place));
-  bool isFactor = buffer.dtype == ops::DType::BF16 && holdsFactors(root.value);
+  bool isFactor = buffer.dtype == ops::DType::BF16 && isOfFactors(root.value);
   Value stored = isFactor && !lanes.getDefiningOp<arith::ExtFOp>() ? toFactors(lanes)
                                                                    : toStorage(lanes, buffer.dtype);
   if (place.lanesAxis < 0)

@@ -165,6 +165,7 @@ private:
   struct At {
     Value turn;
     int64_t step;
+    int64_t half = 0; ///< of a step in two halves
   };
   /// An address of a run's first step of a turn, from that of its first turn.
   struct Walk {
@@ -187,6 +188,7 @@ private:
     /// Asks for lines of memory that are needed later, at every so many steps; may be null.
     llvm::function_ref<void(At at)> ask = {};
     int64_t askEvery = 1;
+    int64_t halves = 1; ///< of a step, one after the other for all sums
   };
   void emitStep(const Step &step, At at, llvm::MutableArrayRef<Value> sums);
   llvm::SmallVector<Value> emitRun(const Step &step, Value steps, llvm::ArrayRef<Value> sums);
@@ -255,6 +257,10 @@ private:
   // EmitFactors.cpp
   Value toFactors(Value lanes);
   Value addPair(Value left, Value right, Value sum);
+  void flushing(const Stage &stage, llvm::function_ref<void()> body);
+  bool flushes(const Stage &stage) const;
+  bool flushing_ = false;
+  Value floatStates_[2]; ///< of the processor, in memory: subnormal numbers are kept, or flushed
   Value addRoundedProduct(Value left, Value right, Value sum);
   Value addRoundedProductInDoubles(Value left, Value right, Value sum);
   Value factorRows();
@@ -266,6 +272,13 @@ private:
     Value pairStride;
   };
   llvm::SmallVector<InPairs> inPairs(llvm::ArrayRef<Operand> operands);
+  bool isWide(const Operand &operand) const;
+  Value wideFactor(Value at, Value stride, At step, bool isWhole,
+                   llvm::function_ref<Value(Value from)> load);
+  Value stepOf(Value pairs, At step);
+  int64_t halvesOfStep() const;
+  Value addStep(Value left, Value right, Value sum);
+  Value joinStep(At step, bool isWhole, llvm::function_ref<Value(bool upper)> factors);
   Value leftPair(const InPairs &operand, At step, bool isWhole, int64_t lanes);
   Value rightPair(const InPairs &operand, At step, int64_t column, bool isWhole, int64_t lanes);
   llvm::SmallVector<Value> emitPairsInPlace(const Stage &stage, Value extent,

@@ -72,6 +72,8 @@ const Plan &LayoutPlanner::makePlan(ir::BlockOp block, const std::set<std::strin
   options.fuse = !without.contains("fuse");
   options.merge = !without.contains("merge");
   options.knowWeights = !without.contains("panels");
+  // Multiply-adds take them as they lie.
+  options.wideFactors = addsPairsFlushing(target_);
   options.shareTemporaries = !without.contains("share-temporaries");
   options.blockRows = without.contains("row-blocks") ? 0 : kBlockRows;
   layout_->blockRows = options.blockRows;

@@ -9,6 +9,7 @@
 
 #include "compiler/kernels/cpu/Cpu.h"
 #include "compiler/kernels/plan/Plan.h"
+#include "runtime/cpu/cpu.h"
 
 namespace sheaf::kernels::cpu {
 
@@ -31,6 +32,11 @@ enum class Sums {
   Tiles,  ///< factors in bf16, 32 k at a time, by the processor's tiles
   Foreign ///< as a vendor's library likes
 };
+
+/// Whether a pair is two multiply-adds while the processor flushes subnormal numbers.
+inline bool addsPairsFlushing(const rt::Target &target) {
+  return !target.bf16 && target.fma && target.architecture == rt::kX86_64;
+}
 
 /// So many k the last run of a segment is filled up to, with zeros.
 inline int64_t depthMultiple(Sums sums) {

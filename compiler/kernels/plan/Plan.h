@@ -248,6 +248,7 @@ struct PlanOptions {
   bool fuse = true;             ///< compute operators of a block on the way, one after the other
   bool merge = true;            ///< compute products over the same input as one
   bool knowWeights = true;      ///< Product::ofWeights
+  bool wideFactors = false;     ///< temporaries of factors in bf16 (isOfFactors) are in f32
   bool shareTemporaries = true; ///< what never lives at once shares memory
   int64_t blockRows = 0;        ///< most rows of a RowBlock at a time; 0: there are none
   bool skipUnseen = true;       ///< RowBlock::bounds

@@ -45,6 +45,8 @@ void Planner::makeBuffers() {
     }
     bool isKnown = llvm::all_of(shape(value), [](const Dim &d) { return d.isConstant(); });
     plan_->bufferOf[value] = add(isKnown ? Buffer::Scratch : Buffer::Temporary, value, 0);
+    if (options_.wideFactors && isOfFactors(value))
+      plan_->buffers.back().dtype = ops::DType::F32;
     // It takes no more room without padding, not even where the last row is written in whole
     // vectors.
     plan_->buffers.back().dense = isRegroupedAcrossRows(value);

@@ -137,6 +137,13 @@ bool liesEvenly(ArrayRef<Dim> from, ArrayRef<Dim> to) {
   });
 }
 
+bool isOfFactors(Value value) {
+  while (roleOf(value) == Role::View || roleOf(value) == Role::Assemble)
+    value = value.getDefiningOp()->getOperand(0);
+  return roleOf(value) == Role::Elementwise &&
+         std::get<ops::Elementwise>(batchRuleOf(value)).factor;
+}
+
 ops::DType dtypeOf(Value tensor) { return ops::operandType(tensor.getType()).tensor()->dtype; }
 
 const ops::BatchRule &batchRuleOf(Value value) {

@@ -18,6 +18,8 @@
 
 namespace sheaf::kernels {
 
+/// Whether a tensor is rounded factors of products in bf16, wherever these lie.
+bool isOfFactors(mlir::Value value);
 ops::DType dtypeOf(mlir::Value tensor);
 inline bool isUnit(const Dim &dim) { return dim.isConstant() && dim.constant() == 1; }
 
