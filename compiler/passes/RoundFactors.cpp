@@ -51,15 +51,25 @@ private:
   }
 
   /// Whether the operands are the record's own, and rounding them pays: with one row each factor is
-  /// taken once.
+  /// taken once, but a right operand that is turned is laid out anew in any case.
   bool takesRounded(ir::ApplyOp product) {
     auto left = cast<RankedTensorType>(product.getOperand(0).getType());
     bool isNarrow = llvm::any_of(product.getOperands(), [](Value operand) {
       return ops::dtypeOf(operand) != ops::DType::F32;
     });
     return !operatorOf(product)->ofFactors.empty() && !isNarrow && left.getRank() >= 2 &&
-           left.getShape().end()[-2] != 1 &&
+           (left.getShape().end()[-2] != 1 || isTurned(product.getOperand(1))) &&
            llvm::none_of(product.getOperands(), [&](Value v) { return isOfWeight(v); });
+  }
+
+  static bool isTurned(Value right) {
+    auto transpose = right.getDefiningOp<ir::ApplyOp>();
+    int64_t rank = ops::rankOf(right);
+    if (!transpose || !moves(transpose, ops::Movement::Transpose))
+      return false;
+    int64_t first = ops::axisOf(transpose, "axis1", -2, rank),
+            second = ops::axisOf(transpose, "axis2", -1, rank);
+    return first != second && std::max(first, second) == rank - 1;
   }
 
   /// Whether a tensor is a part of weights: these are packed.

@@ -44,6 +44,16 @@ sheaf.block @views args(1) {
   sheaf.yield %s : tensor<?x?xf32>
 }
 
+// Of one row keys are laid out anew, in bf16.
+// CHECK-LABEL: sheaf.block @step
+// CHECK: sheaf.apply "matmul_factors"
+sheaf.block @step args(2) {
+^bb0(%row: tensor<1x8xf32>, %k: tensor<?x8xf32>):
+  %t = sheaf.apply "transpose"(%k) {axis1 = 0 : i64, axis2 = 1 : i64} : (tensor<?x8xf32>) -> tensor<8x?xf32>
+  %b = sheaf.apply "matmul_bf16"(%row, %t) {} : (tensor<1x8xf32>, tensor<8x?xf32>) -> tensor<1x?xf32>
+  sheaf.yield %b : tensor<1x?xf32>
+}
+
 // Not by weights, which are packed, nor of one row, where each factor is taken once.
 // CHECK-LABEL: sheaf.block @others
 // CHECK-NOT: "factor"
