@@ -306,16 +306,30 @@ Value Emitter::temporaryEntry() {
   return bytes(scratch_, add(constant(layout_.temporaryTable), mul(record_.inChunk, constant(8))));
 }
 
-/// Bytes from one innermost row to the next: whole granules.
-Value Emitter::rowBytes(const Dim &innermost, ops::DType dtype) {
+/// Bytes from one innermost row to the next: whole granules. Rows that are `apart` are not a
+/// multiple of this many bytes from each other, since a column of those would meet in a few sets of
+/// the first-level cache.
+Value Emitter::rowBytes(const Dim &innermost, ops::DType dtype, bool apart) {
+  constexpr int64_t kMeeting = 1024;
   if (innermost.isConstant())
     return constant(rt::rowGranules(innermost.constant(), runtimeType(dtype)) * rt::kGranuleBytes);
   Value count = extent(innermost);
   return atRecord([&] {
     Value end = add(mul(count, constant(bytesOf(dtype))), constant(rt::kGranuleBytes - 1));
     Value whole = b.createOrFold<arith::AndIOp>(end, constant(-rt::kGranuleBytes));
+    if (apart) {
+      Value meeting = b.createOrFold<arith::CmpIOp>(
+          arith::CmpIPredicate::eq, b.createOrFold<arith::AndIOp>(whole, constant(kMeeting - 1)),
+          constant(0));
+      whole = add(whole, b.createOrFold<arith::SelectOp>(meeting, constant(rt::kGranuleBytes),
+                                                         constant(0)));
+    }
     return b.createOrFold<arith::MaxSIOp>(whole, constant(rt::kGranuleBytes));
   });
+}
+
+Value Emitter::rowBytes(const Buffer &buffer) {
+  return rowBytes(buffer.shape.back(), buffer.dtype, buffer.kind == Buffer::Temporary);
 }
 
 /// Bytes from one index to the next, for every axis.
@@ -332,7 +346,7 @@ const std::vector<Value> &Emitter::strides(const Buffer &buffer) {
   if (rank >= 2 && buffer.dense)
     out[rank - 2] = atRecord([&] { return mul(out[rank - 1], extent(buffer.shape.back())); });
   else if (rank >= 2)
-    out[rank - 2] = rowBytes(buffer.shape.back(), buffer.dtype);
+    out[rank - 2] = rowBytes(buffer);
   for (size_t axis = rank; axis-- > 2;) {
     const Dim &dim = buffer.shape[axis - 1];
     Value count = extent(dim), inner = out[axis - 1];

@@ -369,7 +369,7 @@ Value Emitter::loadAlongRows(const Buffer &buffer, Value pointer, Value column,
                              const Place &place) {
   Value size = constant(bytesOf(buffer.dtype)), width = extent(buffer.shape.back());
   Value padding = atRecord([&] {
-    Value row = rowBytes(buffer.shape.back(), buffer.dtype);
+    Value row = rowBytes(buffer);
     return arith::SubIOp::create(b, row, mul(add(width, constant(-1)), size)).getResult();
   });
   Value left = arith::SubIOp::create(b, extent(laneExtent_),
@@ -399,7 +399,7 @@ Value Emitter::loadAcrossRows(const Buffer &buffer, Value first, Value number, V
   constexpr int64_t kMostRows = 5;
   int64_t size = bytesOf(buffer.dtype);
   const Dim &innermost = buffer.shape.back();
-  Value width = divisor(innermost), bytesOfRow = rowBytes(innermost, buffer.dtype);
+  Value width = divisor(innermost), bytesOfRow = rowBytes(buffer);
   Value padding = atRecord(
       [&] { return arith::SubIOp::create(b, bytesOfRow, mul(width, constant(size))).getResult(); });
   Value row = arith::DivUIOp::create(b, number, width);

@@ -349,7 +349,8 @@ private:
   const Buffer *regrouped(Value reshape);
   Value sizeOf(llvm::ArrayRef<RecordBuffer> buffers);
   Value temporaryEntry();
-  Value rowBytes(const Dim &innermost, ops::DType dtype);
+  Value rowBytes(const Dim &innermost, ops::DType dtype, bool apart = false);
+  Value rowBytes(const Buffer &buffer);
   Value address(const Buffer &buffer, llvm::ArrayRef<Value> index);
   /// The same in a tensor that lies like the buffer, from `pointer` on.
   Value addressFrom(Value pointer, const Buffer &buffer, llvm::ArrayRef<Value> index);

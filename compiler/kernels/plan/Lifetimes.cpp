@@ -119,8 +119,12 @@ void Planner::shareTemporaries() {
       life.buffer->firstStage = static_cast<unsigned>(life.first);
       life.buffer->lastStage = static_cast<unsigned>(life.last);
     }
-    plan_->records.temporaries.push_back(
-        {place.front().buffer->dtype, place.front().buffer->shapeInMemory(options_.blockRows)});
+    ops::DType dtype = place.front().buffer->dtype;
+    std::vector<Dim> extents = place.front().buffer->shapeInMemory(options_.blockRows);
+    // A back end may begin rows a granule later than they end.
+    if (!extents.empty() && !extents.back().isConstant())
+      extents.back() = extents.back() + Dim(rt::kGranuleBytes / bytesOf(dtype));
+    plan_->records.temporaries.push_back({dtype, std::move(extents)});
   }
   for (auto &place :
        sharePlaces(scratch, options_.shareTemporaries,
