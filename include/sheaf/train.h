@@ -93,6 +93,8 @@ typedef struct sheaf_scores {
   size_t cells;         /* of sheaf_measure_cell() */
 } sheaf_scores;
 SHEAF_API sheaf_status sheaf_measure_scores(const sheaf_measure *measure, sheaf_scores *scores);
+/* The instance that `error` tells of. Texts live as long as the measure. */
+SHEAF_API sheaf_status sheaf_measure_failure(const sheaf_measure *measure, sheaf_failure *failure);
 /* How often a class was taken for which: one of the cells that are not 0, in the order of actual,
  * then of predicted classes. */
 SHEAF_API sheaf_status sheaf_measure_cell(const sheaf_measure *measure, size_t cell,

@@ -59,6 +59,13 @@ public:
     return scores;
   }
   double value() const { return scores().value; }
+  /// The first instance that failed.
+  Failure failure() const {
+    sheaf_failure failure{};
+    failure.size = sizeof failure;
+    check(sheaf_measure_failure(get(), &failure));
+    return detail::failureOf(failure);
+  }
 
   struct Cell {
     std::int64_t actual = 0, predicted = 0;

@@ -1,5 +1,6 @@
 // Measures of a model over data.
 #include "runtime/api/measure.h"
+#include "runtime/api/failure.h"
 #include "runtime/api/options.h"
 #include "runtime/api/weights.h"
 
@@ -12,6 +13,8 @@ using namespace sheaf;
 using namespace sheaf::api;
 
 api::TakenMeasure::TakenMeasure(fit::Measure taken) : measure(std::move(taken)) {
+  if (measure.firstFailed)
+    failedAt = api::failedAt(*measure.firstFailed);
   if (measure.confusion)
     for (const auto &[which, times] : measure.confusion->counts())
       cells.push_back({which.first, which.second, times});
@@ -109,6 +112,18 @@ sheaf_status sheaf_measure_scores(const sheaf_measure *measure, sheaf_scores *sc
       told.cells = taken.cells.size();
     }
     tell(told, given(scores, "scores"), "scores");
+  });
+}
+
+sheaf_status sheaf_measure_failure(const sheaf_measure *measure, sheaf_failure *failure) {
+  return guarded([&] {
+    const TakenMeasure &taken = *given(measure, "measure").taken;
+    sheaf_failure told{};
+    told.instance = -1;
+    if (const std::optional<RunError> &first = taken.measure.firstFailed)
+      told = failureOf(first->message(), causeOf(first->cause()), taken.failedAt,
+                       taken.measure.firstPlace);
+    tell(told, given(failure, "failure"), "failure");
   });
 }
 

@@ -19,6 +19,7 @@ struct TakenMeasure {
     int64_t actual, predicted, times;
   };
   fit::Measure measure;
+  FailedAt failedAt; ///< of the first that failed
   std::vector<Cell> cells;
 };
 

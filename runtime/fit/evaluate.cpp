@@ -106,23 +106,26 @@ public:
   /// Those that had too little memory run again later, but count in the order of the data.
   void run(std::span<const rt::Instance> some, const std::stop_token &stop) {
     values_.assign(some.size(), 0);
-    errors_.assign(some.size(), "");
+    failures_.assign(some.size(), std::nullopt);
     rt::runEach(
         some, [&](std::span<const rt::Instance> part) { return session_.run(part, stop); },
         [&](size_t i, const rt::Outcome &outcome) {
           if (!outcome.ok())
-            errors_[i] = data_.failure(*outcome.error);
+            failures_[i] = {*outcome.error, data_.failure(*outcome.error)};
           else if (measure_.confusion)
-            errors_[i] = addPairs(some[i], outcome);
+            failures_[i] = addPairs(some[i], outcome);
           else
             values_[i] = valueOf(outcome);
         });
     for (size_t i = 0; i < some.size(); ++i) {
-      if (errors_[i].empty()) {
+      if (!failures_[i]) {
         ++measure_.instances;
         sum_ += values_[i];
       } else if (measure_.failed++ == 0) {
-        measure_.error = errors_[i];
+        measure_.error = failures_[i]->text;
+        measure_.firstFailed = failures_[i]->error;
+        if (data_.nameOf)
+          measure_.firstPlace = data_.nameOf(failures_[i]->error.instance());
       }
     }
   }
@@ -151,13 +154,19 @@ private:
     return static_cast<double>(outcome.slots[0]);
   }
 
-  std::string addPairs(const rt::Instance &instance, const rt::Outcome &outcome) {
+  struct Failed {
+    RunError error;
+    std::string text; ///< with its place in the data
+  };
+  std::optional<Failed> addPairs(const rt::Instance &instance, const rt::Outcome &outcome) {
     std::string problem = rt::addPrediction(
         *measure_.confusion, session_.model().types, type_, outcome.slots,
         [&](uint32_t type, const rt::Slot *slots) { return session_.tensor(type, slots); });
-    if (problem.empty() || !data_.nameOf)
-      return problem;
-    return fmt::format("{}: {}", data_.nameOf(instance.index), problem);
+    if (problem.empty())
+      return std::nullopt;
+    return Failed{RunError(instance.index, problem),
+                  data_.nameOf ? fmt::format("{}: {}", data_.nameOf(instance.index), problem)
+                               : problem};
   }
 
   rt::Session &session_;
@@ -166,7 +175,7 @@ private:
   Measure measure_;
   double sum_ = 0;
   std::vector<double> values_;
-  std::vector<std::string> errors_;
+  std::vector<std::optional<Failed>> failures_;
 };
 
 } // namespace

@@ -3,6 +3,7 @@
 #define SHEAF_RUNTIME_FIT_EVALUATE_H
 
 #include "runtime/io/vocab.h"
+#include "runtime/model/error.h"
 #include "runtime/session/session.h"
 #include "runtime/train/confusion.h"
 
@@ -38,7 +39,9 @@ struct Metric {
 struct Measure {
   double value = 0; ///< the mean, or of pairs the score, over the instances that did not fail
   int64_t instances = 0, failed = 0;
-  std::string error; ///< of the first that failed, with its place in the data
+  std::string error;                   ///< of the first that failed, with its place in the data
+  std::optional<RunError> firstFailed; ///< that
+  std::string firstPlace;              ///< where it was read; empty: not known
   std::optional<rt::Confusion> confusion;
   bool isBool = false; ///< scores are those of `true`, else the means over classes
 

@@ -698,6 +698,14 @@ TEST_F(Trained, TellsOfInstancesThatFail) {
   EXPECT_EQ(event.error, failure.place + ": instance 0: m.sheaf:10: " + failure.message);
   EXPECT_EQ(training.next().kind, SHEAF_TRAINING_EPOCH);
   EXPECT_EQ(training.failure().instance, -1);
+  sheaf::Measure measure(session, *loss, data);
+  failure = measure.failure();
+  EXPECT_EQ(failure.instance, 0);
+  EXPECT_EQ(failure.place, path("far.jsonl") + ":1");
+  EXPECT_EQ(failure.line, 10);
+  EXPECT_EQ(measure.scores().error, failure.place + ": instance 0: " + failure.text);
+  sheaf::Measure well(session, *right, sheaf::readValues(*right, path("dev.jsonl")));
+  EXPECT_EQ(well.failure().instance, -1);
 }
 
 TEST_F(Trained, RefusesWhatDoesNotGoTogether) {
