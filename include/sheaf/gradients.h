@@ -40,6 +40,12 @@ SHEAF_API sheaf_status sheaf_session_set_weight(sheaf_session *session, sheaf_mo
 
 /* ---- Files of weights --------------------------------------------------------------------- */
 
+/* Of weights that have a row for each word of a vocabulary. These structs do not grow. */
+typedef struct sheaf_word_table {
+  const char *weight;     /* its name */
+  const char *vocabulary; /* NULL: that of `token` */
+} sheaf_word_table;
+
 typedef struct sheaf_load_weights_options {
   size_t size; /* sizeof(sheaf_load_weights_options) */
   /* What weights are called: "FROM=TO", the first that matches; `*` is any characters. An error for
@@ -52,6 +58,10 @@ typedef struct sheaf_load_weights_options {
    * error for one that none matches. */
   const char *const *fresh;
   size_t fresh_count;
+  /* With `partial`: these take rows by word, of a file with another vocabulary, whose words lie
+   * beside it, or of vectors of words as text (docs/data.md). Rows of words that it lacks stay. */
+  const sheaf_word_table *tables;
+  size_t table_count;
 } sheaf_load_weights_options;
 
 /* What became of a file. */
@@ -59,7 +69,8 @@ typedef struct sheaf_loaded_weights sheaf_loaded_weights;
 
 typedef enum sheaf_weights_list {
   SHEAF_WEIGHTS_MISSING = 0, /* weights that the file gave nothing */
-  SHEAF_WEIGHTS_UNUSED = 1   /* tensors of the file that no weight takes, "name: type" */
+  SHEAF_WEIGHTS_UNUSED = 1,  /* tensors of the file that no weight takes, "name: type" */
+  SHEAF_WEIGHTS_WORDS = 2    /* of tables those that the file lacks, "weight: word" */
 } sheaf_weights_list;
 
 /* Gives a model in this session the weights of a file: safetensors, an index of several, a

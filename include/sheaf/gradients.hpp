@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -40,15 +41,17 @@ inline void setWeight(const Session &session, const Model &model, const std::str
 
 /// How weights are taken from a file: sheaf_load_weights_options.
 struct LoadWeights {
-  std::vector<std::string> renames; ///< "FROM=TO"
-  std::vector<std::string> fresh;   ///< patterns of weights that stay as they are
-  bool partial = false;             ///< what the file lacks stays, too
-  bool strict = false;              ///< what no weight takes is an error
+  std::vector<std::string> renames;          ///< "FROM=TO"
+  std::vector<std::string> fresh;            ///< patterns of weights that stay as they are
+  bool partial = false;                      ///< what the file lacks stays, too
+  std::map<std::string, std::string> tables; ///< with `partial`: vocabularies of weights by word
+  bool strict = false;                       ///< what no weight takes is an error
 };
 /// What became of it.
 struct LoadedWeights {
   std::vector<std::string> missing, unused;
   std::string conversions;
+  std::vector<std::string> words; ///< of tables, "weight: word", that the file lacks
 };
 
 /// Gives a model the weights of a file in this session.
@@ -65,6 +68,11 @@ inline LoadedWeights loadWeights(const Session &session, const Model &model,
   options.rename_count = renames.size();
   options.fresh = fresh.data();
   options.fresh_count = fresh.size();
+  std::vector<sheaf_word_table> tables;
+  for (const auto &[weight, vocabulary] : how.tables)
+    tables.push_back({weight.c_str(), vocabulary.c_str()});
+  options.tables = tables.data();
+  options.table_count = tables.size();
   options.partial = how.partial;
   options.strict = how.strict;
   sheaf_loaded_weights *made = nullptr;
@@ -78,7 +86,7 @@ inline LoadedWeights loadWeights(const Session &session, const Model &model,
     return all;
   };
   return {names(SHEAF_WEIGHTS_MISSING), names(SHEAF_WEIGHTS_UNUSED),
-          sheaf_loaded_weights_conversions(made)};
+          sheaf_loaded_weights_conversions(made), names(SHEAF_WEIGHTS_WORDS)};
 }
 /// Writes the weights of a session. `vocabularies`: and their words beside them.
 inline void saveWeights(const Session &session, const Model &model, const std::string &path,

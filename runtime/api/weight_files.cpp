@@ -4,15 +4,17 @@
 #include "runtime/api/weights.h"
 #include "sheaf/gradients.h"
 
+#include "runtime/fit/pretrained.h"
 #include "runtime/io/weights_path.h"
 
 #include <algorithm>
+#include <optional>
 
 using namespace sheaf;
 using namespace sheaf::api;
 
 struct sheaf_loaded_weights {
-  std::vector<std::string> missing, unused;
+  std::vector<std::string> missing, unused, words;
   std::string conversions;
 };
 
@@ -34,19 +36,82 @@ io::LoadOptions loadingOf(const sheaf_load_weights_options &asked, const LoadedM
   return loading;
 }
 
-/// Throws Invalid for renames that decide for no tensor.
-void requireUse(const std::vector<io::Rename> &renames, const io::WeightFile &file) {
+/// Throws Invalid for renames that decide for none of these tensors.
+void requireUse(const std::vector<io::Rename> &renames, const std::vector<std::string> &tensors,
+                const std::string &file) {
   for (size_t i = 0; i < renames.size(); ++i)
-    if (std::none_of(file.tensors.begin(), file.tensors.end(), [&](const io::FileTensor &tensor) {
-          return io::renameOf(tensor.name, renames) == i;
-        }))
-      throw Invalid("the rename " + renames[i].text() + " is for no tensor of " + file.name);
+    if (std::none_of(tensors.begin(), tensors.end(),
+                     [&](const std::string &tensor) { return io::renameOf(tensor, renames) == i; }))
+      throw Invalid("the rename " + renames[i].text() + " is for no tensor of " + file);
+}
+
+std::vector<std::string> tensorsOf(const io::WeightFile &file) {
+  std::vector<std::string> names;
+  for (const io::FileTensor &tensor : file.tensors)
+    names.push_back(tensor.name);
+  return names;
+}
+
+fit::Pretrained::Tables tablesOf(const sheaf_load_weights_options &asked,
+                                 const LoadedModel &model) {
+  fit::Pretrained::Tables tables;
+  for (const sheaf_word_table &table : array(asked.tables, asked.table_count, "tables")) {
+    const rt::ParamDesc &param = model.model().params[model.weight(table.weight)];
+    std::string name = table.vocabulary ? table.vocabulary : "";
+    const io::Vocabulary *words = model.words(name);
+    if (!words || !words->hasWords())
+      throw Invalid("the model has no words of " + io::tokenTypeName(name));
+    if (param.shape.empty() || param.shape[0] != words->size())
+      throw Invalid("weight '" + param.name + "' has no row for each of the " +
+                    io::plural(words->size(), "word") + " of " + io::tokenTypeName(name));
+    tables[param.name] = name;
+  }
+  if (!tables.empty() && !asked.partial)
+    throw Invalid("options.tables is for loading with options.partial");
+  return tables;
+}
+
+/// Gives a session what a file has for it, tables by word.
+void takeByWord(RunningModel &running, const std::string &path, const io::LoadOptions &loading,
+                const fit::Pretrained::Tables &tables, sheaf_loaded_weights &told) {
+  rt::Session &session = *running.session;
+  auto now = [&](size_t param) {
+    rt::TensorView view = session.param(param);
+    std::vector<uint8_t> bytes(static_cast<size_t>(view.elements() * rt::dtypeBytes(view.dtype)));
+    view.copyTo(bytes.data());
+    return bytes;
+  };
+  fit::Pretrained pretrained(
+      session, running.model->vocabularies(), [&] { return tables; }, now, loading.fresh);
+  fit::Pretrained::Taken taken = pretrained.take(path, loading);
+  told.missing.assign(pretrained.unloaded().begin(), pretrained.unloaded().end());
+  told.unused = std::move(taken.unused);
+  told.conversions = std::move(taken.conversions);
+  for (const fit::Pretrained::Lacking &table : taken.lacking)
+    for (const std::string &word : table.lack)
+      told.words.push_back(table.param + ": " + word);
+}
+
+/// The same without tables.
+void take(RunningModel &running, const io::WeightFile &file, const io::LoadOptions &loading,
+          sheaf_loaded_weights &told) {
+  // Calls for the first weight when all of the file fits.
+  io::LoadedWeights found = io::loadWeights(
+      file, running.model->model(),
+      [&](size_t index, std::span<const uint8_t> rowMajor) {
+        running.session->setParam(index, rowMajor);
+      },
+      loading);
+  told.missing = std::move(found.unloaded);
+  told.unused = std::move(found.unused);
+  told.conversions = found.conversionText();
 }
 
 const std::vector<std::string> &namesOf(const sheaf_loaded_weights &loaded, int32_t which) {
   static const std::vector<std::string> none;
   return which == SHEAF_WEIGHTS_MISSING  ? loaded.missing
          : which == SHEAF_WEIGHTS_UNUSED ? loaded.unused
+         : which == SHEAF_WEIGHTS_WORDS  ? loaded.words
                                          : none;
 }
 
@@ -61,25 +126,25 @@ sheaf_status sheaf_session_load_weights(sheaf_session *session, sheaf_model *mod
     given(path, "path");
     sheaf_load_weights_options asked = known(options, "sheaf_load_weights_options");
     io::LoadOptions loading = loadingOf(asked, *of);
+    fit::Pretrained::Tables tables = tablesOf(asked, *of);
     auto told = std::make_unique<sheaf_loaded_weights>();
-    io::WeightFile file = fromArguments([&] { return io::WeightFile::open(path); });
-    fromArguments([&] { io::checkVocabulary(file.name, file.metadata, of->vocabularies()); });
-    requireUse(loading.renames, file);
+    std::string name = fromArguments([&] { return io::weightsFile(path); });
+    std::optional<io::WeightFile> file;
+    if (tables.empty() || name.ends_with(".safetensors") || name.ends_with(".json"))
+      file.emplace(fromArguments([&] { return io::WeightFile::open(name); }));
+    requireUse(loading.renames, file ? tensorsOf(*file) : std::vector<std::string>{"vectors"},
+               name);
+    if (tables.empty())
+      fromArguments([&] { io::checkVocabulary(file->name, file->metadata, of->vocabularies()); });
     std::lock_guard lock(running->mutex);
     RunningModel &gets = runningFor(*running, of);
-    // Calls for the first weight when all of the file fits.
-    io::LoadedWeights found = fromArguments([&] {
-      return io::loadWeights(
-          file, of->model(),
-          [&](size_t index, std::span<const uint8_t> rowMajor) {
-            gets.session->setParam(index, rowMajor);
-          },
-          loading);
+    fromArguments([&] {
+      if (tables.empty())
+        take(gets, *file, loading, *told);
+      else
+        takeByWord(gets, name, loading, tables, *told);
     });
     ++gets.runs;
-    told->missing = std::move(found.unloaded);
-    told->unused = std::move(found.unused);
-    told->conversions = found.conversionText();
     if (loaded)
       *loaded = told.release();
   });

@@ -27,10 +27,10 @@ io::LoadedWeights setWeights(rt::Session &session, const io::WeightFile &file,
 }
 
 Pretrained::Pretrained(rt::Session &session, const io::Vocabularies &vocabularies,
-                       std::function<Tables()> tables, uint64_t seed,
+                       std::function<Tables()> tables, Initial initial,
                        std::vector<std::string> fresh)
-    : session_(session), vocabularies_(vocabularies), findTables_(std::move(tables)), seed_(seed),
-      fresh_(std::move(fresh)) {
+    : session_(session), vocabularies_(vocabularies), findTables_(std::move(tables)),
+      initial_(std::move(initial)), fresh_(std::move(fresh)) {
   for (const rt::ParamDesc &param : session.model().params)
     if (!param.synthetic)
       unloaded_.insert(param.name);
@@ -140,9 +140,7 @@ Pretrained::Taken Pretrained::take(const std::string &path, io::LoadOptions opti
   Taken taken;
   options.partial = true;
   options.fresh = fresh_;
-  options.initial = [&](size_t param) {
-    return rt::initialise(session_.model().params[param], seed_);
-  };
+  options.initial = initial_;
   std::string begin(16, '\0');
   std::ifstream stream(path, std::ios::binary);
   stream.read(begin.data(), static_cast<std::streamsize>(begin.size()));

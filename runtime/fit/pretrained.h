@@ -28,11 +28,14 @@ public:
   /// The vocabularies of parameters that have a row for each word, by their names.
   using Tables = std::map<std::string, std::string>;
 
-  /// `session` has its initial weights, those of `seed`. `tables` is asked when it is first needed.
-  /// `fresh`: patterns of parameters that keep their weights. Throws UserError for a pattern that
-  /// no parameter matches.
+  /// The row-major elements of a parameter that rows keep of whose words a file has none.
+  using Initial = std::function<std::vector<uint8_t>(size_t param)>;
+
+  /// `session` has its initial weights. `tables` is asked when it is first needed. `fresh`:
+  /// patterns of parameters that keep their weights. Throws UserError for a pattern that no
+  /// parameter matches.
   Pretrained(rt::Session &session, const io::Vocabularies &vocabularies,
-             std::function<Tables()> tables, uint64_t seed, std::vector<std::string> fresh);
+             std::function<Tables()> tables, Initial initial, std::vector<std::string> fresh);
 
   /// A table of which a file lacks words: their rows begin as they are initialised.
   struct Lacking {
@@ -63,7 +66,7 @@ private:
   rt::Session &session_;
   const io::Vocabularies &vocabularies_;
   std::function<Tables()> findTables_;
-  uint64_t seed_;
+  Initial initial_;
   std::vector<std::string> fresh_;
   std::optional<Tables> tables_;
   std::set<std::string> unloaded_;

@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 namespace {
 
 const char *const kSource = R"(
-dim hidden = 4, vocab
+dim hidden = 5, vocab
 param embedding : f32[vocab, hidden] = normal(0.5)
 param out : f32[hidden] = normal(0.5)
 fn main(word: token) -> f32 = dot(embedding[word], out)
@@ -205,6 +205,54 @@ TEST_F(WeightFiles, OfOtherVocabulariesAreRefused) {
       messageOf([&] { sheaf::loadWeights(session, model, path("w.safetensors")); }, SHEAF_INVALID);
   EXPECT_NE(told.find("vocabulary"), std::string::npos) << told;
   EXPECT_EQ(weights(session, model), before);
+}
+
+TEST_F(WeightFiles, TablesGoByWord) {
+  sheaf::Session session;
+  sheaf::Model old = compiled(1);
+  sheaf::saveWeights(session, old, path("w.safetensors"), /*vocabularies=*/true);
+  sheaf::Tensor table = sheaf::weight(session, old, "embedding");
+  write("v.txt", "<unk>\nno\nmaybe\nyes\n");
+  sheaf::Model model = compiled(2);
+  sheaf::LoadWeights how;
+  how.tables = {{"embedding", ""}};
+  std::vector<float> before = weights(session, model);
+  auto refused = [&](const std::string &file, const std::string &message) {
+    std::string told =
+        messageOf([&] { sheaf::loadWeights(session, model, path(file), how); }, SHEAF_INVALID);
+    EXPECT_NE(told.find(message), std::string::npos) << told;
+    EXPECT_EQ(weights(session, model), before);
+  };
+  refused("w.safetensors", "options.partial");
+  how.partial = true;
+  sheaf::LoadedWeights loaded = sheaf::loadWeights(session, model, path("w.safetensors"), how);
+  EXPECT_EQ(loaded.words, std::vector<std::string>{"embedding: maybe"});
+  EXPECT_TRUE(loaded.missing.empty() && loaded.unused.empty());
+  auto row = [&](const float *rows, int number) {
+    return std::vector<float>(rows + 5 * number, rows + 5 * number + 5);
+  };
+  const float *from = table.data<float>();
+  std::vector<float> now = weights(session, model);
+  for (auto [word, number] : {std::pair(0, 0), {1, 2}, {3, 1}})
+    EXPECT_EQ(row(now.data(), word), row(from, number)) << word;
+  EXPECT_EQ(row(now.data(), 2), row(before.data(), 2));
+  // Vectors of words as text.
+  write("vectors.txt", "maybe 1 2 3 4 5\nnever 5 6 7 8 9\n");
+  loaded = sheaf::loadWeights(session, model, path("vectors.txt"), how);
+  EXPECT_EQ(loaded.missing, std::vector<std::string>{"out"});
+  EXPECT_EQ(loaded.words.size(), 3u);
+  EXPECT_EQ(row(weights(session, model).data(), 2), (std::vector<float>{1, 2, 3, 4, 5}));
+  EXPECT_EQ(row(weights(session, model).data(), 1), row(now.data(), 1));
+  before = weights(session, model);
+  how.renames = {"x=embedding"};
+  refused("vectors.txt", "the rename x=embedding is for no tensor of");
+  how.renames.clear();
+  how.tables = {{"out", ""}};
+  refused("w.safetensors", "has no row for each of the 4 words of token");
+  how.tables = {{"embedding", "tag"}};
+  refused("w.safetensors", "the model has no words of token<tag>");
+  how.tables = {{"nothing", ""}};
+  refused("w.safetensors", "no weight 'nothing'");
 }
 
 TEST_F(WeightFiles, AndWrongArguments) {

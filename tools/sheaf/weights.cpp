@@ -9,6 +9,7 @@
 #include "runtime/fit/pretrained.h"
 #include "runtime/io/weights.h"
 #include "runtime/model/error.h"
+#include "runtime/session/init.h"
 
 #include <fmt/format.h>
 
@@ -104,7 +105,8 @@ void takeInitFrom(rt::Session &session, const WeightOptions &weights, const Load
           return {};
         return driver::vocabularyTables(*loaded.source, loaded.options);
       },
-      weights.seed, weights.fresh);
+      [&](size_t param) { return rt::initialise(loaded.model().params[param], weights.seed); },
+      weights.fresh);
   io::LoadOptions loading = weights.loading();
   loading.storedNames = loaded.compiled->storedNames();
   loading.adviseShapes = [&, advise = dimAdvice(loaded)](const auto &shapes) {
