@@ -1,4 +1,4 @@
-//===- Ghosts.cpp - Branches of unequal length keep in step --------===//
+//===- Ghosts.cpp - Branches of unequal length keep in step ---------------===//
 //
 // Inside of a recursion, an instance that takes a branch with more records than another falls
 // behind by as many depths, and what follows the branch runs for both apart, from then on. A ghost

@@ -1,4 +1,4 @@
-//===- Phases.cpp - What waits until all instances are so far -------===//
+//===- Phases.cpp - What waits until all instances are so far -------------===//
 //
 // A record runs at the depth at which its arguments are ready. Behind a recursion that depth
 // differs from instance to instance, so what comes once for each of them (the classifier over a
