@@ -17,13 +17,12 @@ using mlir::Value;
 /// Lanes of f32 that bf16 can hold, as rt::floatToFactor rounds them.
 Value roundLanes(lanes::Builder &b, mlir::ValueRange x) {
   constexpr double leastNormal = 0x1p-126;
-  mlir::Type floats = x[0].getType(), ints = lanes::withElement(floats, b.getI32Type());
+  mlir::Type floats = x[0].getType();
   Value isTiny = mlir::arith::CmpFOp::create(b, mlir::arith::CmpFPredicate::OLT,
                                              mlir::math::AbsFOp::create(b, x[0]),
                                              lanes::constant(b, floats, leastNormal));
-  Value sign = mlir::arith::AndIOp::create(b, mlir::arith::BitcastOp::create(b, ints, x[0]),
-                                           lanes::intConstant(b, ints, INT32_MIN));
-  Value zero = mlir::arith::BitcastOp::create(b, floats, sign);
+  // Of its sign.
+  Value zero = mlir::arith::MulFOp::create(b, x[0], lanes::constant(b, floats, 0));
   Value kept = mlir::arith::SelectOp::create(b, isTiny, zero, x[0]);
   Value narrow =
       mlir::arith::TruncFOp::create(b, lanes::withElement(floats, b.getBF16Type()), kept);
