@@ -388,7 +388,11 @@ void FunctionEmitter::emit(Operation *op) {
       .Case([&](ir::RecordOp op) { emitRecord(op); })
       .Case([&](ir::JoinedOp op) { emitJoined(op); })
       .Case([&](ir::ApplyOp op) { emitApply(op); })
-      .Case([&](ir::ParamRefOp op) { set(op, {i64(m_.paramId(op.getParam()))}); })
+      .Case([&](ir::ParamRefOp op) {
+        // Where none reads, what follows from parameters begins where the instance does.
+        llvm::Value *id = i64(m_.paramId(op.getParam()));
+        set(op, {m_.reads ? id : makeHandle(id, loadComputed())});
+      })
       .Case([&](ir::DimOp op) { emitDim(op); })
       .Case([&](ir::GhostOp op) { emitGhost(op); })
       .Case([&](ir::ReadOp op) { emitRead(op); })

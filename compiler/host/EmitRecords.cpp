@@ -87,6 +87,10 @@ llvm::Value *FunctionEmitter::makeHandle(llvm::Value *id, llvm::Value *depth) {
   return b_.CreateOr(b_.CreateShl(depth, 32), id);
 }
 
+llvm::Value *FunctionEmitter::loadComputed() {
+  return b_.CreateLoad(b_.getInt64Ty(), contextField(offsetof(rt::Context, computed)));
+}
+
 llvm::Value *FunctionEmitter::maxDepth(unsigned instance, ArrayRef<Argument> args) {
   uint32_t phase = m_.input.instances.all()[instance].phase;
   llvm::Value *depth = nullptr;
@@ -99,12 +103,11 @@ llvm::Value *FunctionEmitter::maxDepth(unsigned instance, ArrayRef<Argument> arg
     depth = depth ? b_.CreateBinaryIntrinsic(llvm::Intrinsic::umax, depth, own) : own;
   }
   // What is computed stands no deeper than anything else that is: so that instances which reached a
-  // read by ways of unequal length go on in step. Where none reads that is said of inputs already,
-  // and what takes no tensor begins there: an engine's instances begin beside others that are on
-  // their way. Later phases stand deeper in any case.
+  // read by ways of unequal length go on in step. Where none reads, inputs, parameters and what is
+  // kept stand there already, and what takes no tensor begins there: an engine's instances begin
+  // beside others that are on their way. Later phases stand deeper in any case.
   if (phase == 0 && (m_.reads || !depth)) {
-    llvm::Value *computed =
-        b_.CreateLoad(b_.getInt64Ty(), contextField(offsetof(rt::Context, computed)));
+    llvm::Value *computed = loadComputed();
     depth = depth ? b_.CreateBinaryIntrinsic(llvm::Intrinsic::umax, depth, computed) : computed;
   }
   return depth ? depth : i64(0);

@@ -350,6 +350,8 @@ private:
   static int64_t countWords(llvm::ArrayRef<Argument> args);
   /// The depth of a record of `instance`.
   llvm::Value *maxDepth(unsigned instance, llvm::ArrayRef<Argument> args);
+  /// Context::computed.
+  llvm::Value *loadComputed();
   llvm::Value *depthOf(llvm::Value *handle) { return b_.CreateLShr(handle, 32); }
   llvm::Value *makeHandle(llvm::Value *id, llvm::Value *depth);
   llvm::Value *evaluate(const Dim &dim, const std::map<std::string, llvm::Value *> &symbols,

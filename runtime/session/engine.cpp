@@ -137,7 +137,7 @@ bool Engine::Impl::isInterrupted(Entry &entry) const {
 /// Others may go on when nothing is left to be computed, or between slices. What they record may
 /// stand above what was left; older ones get further all the same, now and then.
 bool Engine::Impl::mayAdvance() const {
-  if (draining || mayRunLater())
+  if (draining || (mayRunLater() && !ranLater))
     return false;
   return left == BucketTable::kNone ||
          (options.joins && (left > frontier || catchingUp < kCatchUp));
@@ -167,22 +167,26 @@ void Engine::Impl::advance() {
   catchingUp = left > frontier ? 0 : catchingUp + 1;
   if (left < recorder.buckets.depthLimit())
     frontier = std::max(frontier, left);
+  // (What counts as ready later than it was recorded may stand deeper than all that has run.)
+  int64_t ready = left == BucketTable::kNone ? INT64_MAX : recorder.computed;
   recorder.tasks.wake([&](const Task &task) {
     const auto &entry = static_cast<const Entry &>(*task.walk);
-    return entry.stopped ||
-           (entry.generation == turn && int64_t(task.waitsFor) <= recorder.computed);
+    return entry.stopped || (entry.generation == turn && int64_t(task.waitsFor) <= ready);
   });
   walk();
   if (turn == young)
     admit();
   left = 0; // what has been recorded may stand anywhere
+  ranLater = false;
   bool waits = recorder.tasks.anyWaits();
   draining = turn != young || walking[1 - young] > 0 || computed[turn] >= int64_t(options.depths) ||
              mustCollect();
   if (!walked.empty() && (draining || !waits || now() - firstWalked >= options.linger))
     gatherCohort();
-  if (window == BucketTable::kNone || int64_t(window) <= recorder.computed)
-    window = waits && options.joins ? recorder.tasks.deepestWait() : BucketTable::kNone;
+  if (draining || !waits || !options.joins)
+    window = BucketTable::kNone;
+  else if (window == BucketTable::kNone || int64_t(window) <= recorder.computed)
+    window = recorder.tasks.deepestWait();
 }
 
 void Engine::Impl::walk() {
@@ -239,6 +243,7 @@ void Engine::Impl::begin(Entry &entry, HostStack *stack) {
   counts.joined += joins;
   entry.again = true;
   entry.computed = 0;
+  entry.laterGoal = 0;
   entry.state = Entry::State::Walking;
   entry.generation = young;
   ++walking[young];
@@ -253,12 +258,12 @@ void Engine::Impl::begin(Entry &entry, HostStack *stack) {
 }
 
 /// Those that have ended have their results when what they recorded or found has run.
-void Engine::Impl::gatherCohort() {
+void Engine::Impl::gatherCohort() try {
   Cohort cohort;
   cohort.entries = std::exchange(walked, {});
   bool foundLater = false;
   auto include = [&](const Entry &entry) {
-    cohort.goal = std::max(cohort.goal, entry.deepest);
+    cohort.goal = std::max({cohort.goal, entry.deepest, entry.laterGoal});
     foundLater |= entry.foundLater;
   };
   for (Entry *entry : cohort.entries) {
@@ -266,35 +271,50 @@ void Engine::Impl::gatherCohort() {
     include(*entry);
   }
   // Those of later phases that others have recorded stand in the same launches.
+  std::vector<Entry *> others;
   recorder.buckets.drainLater(cohort.later);
-  if (!cohort.later.empty())
+  if (!cohort.later.empty()) {
     for (const auto &[number, entry] : running)
-      if (entry->state == Entry::State::Walking)
+      if (entry->state == Entry::State::Walking && entry->hasLater) {
         include(*entry);
+        others.push_back(entry);
+      }
+    cohort.goal = std::max(cohort.goal, givenUp.goal);
+    foundLater |= givenUp.foundLater;
+  }
+  givenUp = {};
   if (foundLater && !cohorts.empty())
     cohort.goal = std::max(cohort.goal, cohorts.back().goal);
+  for (Entry *entry : others) {
+    entry->laterGoal = cohort.goal;
+    entry->hasLater = false;
+  }
   auto after = std::upper_bound(cohorts.begin(), cohorts.end(), cohort.goal,
                                 [](uint32_t goal, const Cohort &c) { return goal < c.goal; });
   cohorts.insert(after, std::move(cohort));
+} catch (...) {
+  broken = std::current_exception(); // its launches are in no bucket any more
+  throw;
 }
 
 /// Computes some of what is pending. Those go on whose tensors are there then, and those that have
 /// ended have their results.
 void Engine::Impl::slice() {
   size_t before = session.schedule.size();
+  uint64_t start = clockNow();
   slices.begin(session.counters);
   try {
     computeSome();
     session.settle();
+    slices.end(session.counters, clockNow() - start);
+    counts.flushes += session.schedule.size() > before;
+    computed[turn] = recorder.computed;
+    noteEmissions();
+    finishCohorts();
   } catch (...) {
-    broken = std::current_exception(); // some launches will never have run
+    broken = std::current_exception(); // some launches or results will never be there
     throw;
   }
-  slices.end(session.counters);
-  counts.flushes += session.schedule.size() > before;
-  computed[turn] = recorder.computed;
-  noteEmissions();
-  finishCohorts();
   if (recorder.buckets.isEmpty() && cohorts.empty())
     draining = false;
 }
@@ -312,6 +332,7 @@ void Engine::Impl::computeSome() {
 }
 
 void Engine::Impl::computeLater(Cohort &cohort) {
+  ranLater = true;
   Schedule some;
   while (cohort.ran < cohort.later.size()) {
     ScheduledBucket &launch = cohort.later[cohort.ran];

@@ -41,7 +41,8 @@ void Engine::Impl::beginAnew() {
   left = BucketTable::kNone;
   frontier = window = 0;
   joins = false;
-  draining = false;
+  draining = ranLater = false;
+  givenUp = {};
   fresh = true;
 }
 
@@ -96,6 +97,7 @@ void Engine::Impl::beginGeneration() {
   recorder.known.forgetSeen();
   young = 1 - young;
   computed[young] = 0;
+  window = 0;
   ++counts.generations;
 }
 
@@ -168,6 +170,8 @@ void Engine::Impl::finish(Entry &entry) {
   session.end(entry, outcome);
   if (!outcome.ok() && outcome.error->outOfMemory())
     return tooLittleMemory(entry);
+  if (outcome.ok() && session.model.entry.emits)
+    entry.computed = session.emissions.ready(entry);
   leave(entry);
   hand(entry, std::move(outcome));
 }
@@ -189,6 +193,7 @@ void Engine::Impl::tooLittleMemory(Entry &entry) {
     // What is pending may be written where rows are kept.
     cohorts.clear();
     recorder.buckets.reset(session.schedule);
+    session.keptIsStale = true; // rows that are kept may never have been computed
     // No instance fails for want of what is only kept to save time; but it takes stacks again.
     bool more = entry.shorts == 2 && recorder.giveBack(/*keptStacks=*/true);
     // Nor for rows that another form of its kernels needs not.
@@ -217,6 +222,10 @@ void Engine::Impl::leave(Entry &entry) {
   if (entry.state == Entry::State::Queued) {
     queue.erase(place(entry));
     return;
+  }
+  if (entry.state != Entry::State::Due && entry.hasLater) {
+    givenUp.goal = std::max({givenUp.goal, entry.deepest, entry.laterGoal});
+    givenUp.foundLater |= entry.foundLater;
   }
   if (entry.state == Entry::State::Walked)
     std::erase(walked, &entry);

@@ -33,6 +33,7 @@ struct Engine::Entry : Walk {
   unsigned shorts = 0; ///< times that memory did not do; from the second on it runs alone
   uint64_t emitted = request.instance.delivered; ///< so many have been handed out
   uint64_t computed = 0;                         ///< so many may be
+  uint32_t laterGoal = 0; ///< of the last cohort that has launches of it of later phases, the goal
   bool joins = false;     ///< at last with the kernels that need the fewest rows
   bool again = false;     ///< it has begun before
   bool certainly = false; ///< it is walked in order
@@ -134,7 +135,14 @@ struct Engine::Impl {
   std::array<size_t, 2> walking{};   ///< instances of each that run
 
   std::deque<Cohort> cohorts; ///< the next ones to have them first
-  /// Of what is recorded all above this depth has run, as the last slice left it.
+  /// Of those that were given up since later phases were last taken out of the buckets.
+  struct GivenUp {
+    uint32_t goal = 0;
+    bool foundLater = false;
+  } givenUp;
+  bool ranLater = false; ///< the last slice was of a later phase
+  /// Of what is recorded all above this depth has run, but for what is deferred, as the last slice
+  /// left it.
   uint32_t left = BucketTable::kNone;
   uint64_t oldest = 0;     ///< of those that run, its number
   uint32_t frontier = 0;   ///< how far `left` has come while it was that

@@ -263,6 +263,9 @@ uint32_t Session::Impl::flush(BucketTable::What what, const BucketTable::Part &p
       recorder.setComputed(std::max<int64_t>(recorder.computed, std::min(depth + 1, left)));
       break;
     }
+  // What stands above has run, whether or not anything stood just above.
+  if (part.end < recorder.buckets.depthLimit() && left >= part.end)
+    recorder.setComputed(std::max<int64_t>(recorder.computed, part.end));
   arrangeAndSubmit(begin, what, start);
   publishReads(left == BucketTable::kNone ? INT64_MAX : recorder.computed);
   counters.flushNanoseconds += clockNow() - start;
@@ -361,6 +364,7 @@ bool Session::Impl::collect(const std::function<void(LiveValues &)> &addResults)
     onForget(schedule);
   isWhole = false;
   collector.giveBack(schedule, scheduler, policy);
+  counters.evictions += recorder.known.takeEvictions();
   ++counters.collections;
   return true;
 }

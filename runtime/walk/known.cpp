@@ -246,8 +246,6 @@ KnownRecords::Place KnownRecords::find(Kernel &kernel, const int32_t *key) {
     full_ |= !place.in.entry;
     if (!full_)
       return place;
-    // What is kept is computed once more at most for each of these.
-    gaveWay_ = ++missed_ >= std::max(kept_, leastMissed_);
   }
   if (++kernel.looked >= kWindow) {
     bool isLarge = kernel.seen.usedBytes() > kLargeTable;
@@ -258,6 +256,9 @@ KnownRecords::Place KnownRecords::find(Kernel &kernel, const int32_t *key) {
   Place place{&kernel.seen, kernel.seen.find(key, run_), false};
   account(kernel, kernel.seen, place.in.known);
   foundSeen_ += place.in.known;
+  // What is kept is computed once more at most for each of these.
+  if (keep && !place.in.known)
+    gaveWay_ = ++missed_ >= std::max(kept_, leastMissed_);
   if (!place.in.entry)
     place.table = nullptr;
   return place;
@@ -336,7 +337,7 @@ void KnownRecords::beginRun() {
 
 void KnownRecords::endRun(Counters &counters) {
   running_ = false;
-  counters.evictions += std::exchange(evictions_, 0);
+  counters.evictions += takeEvictions();
   for (size_t i = 0; i < kernels_.size(); ++i) {
     counters.kernels[i].saved += kernels_[i].saved;
     counters.saved += std::exchange(kernels_[i].saved, 0);

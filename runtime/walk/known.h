@@ -24,6 +24,7 @@
 #include <array>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace sheaf::rt {
@@ -144,6 +145,8 @@ public:
   /// Whether what is kept has given way: others were asked for as often as it has records, and
   /// there was no room for them. It is not found any more, and goes when none of it is in use.
   bool gaveWay() const { return gaveWay_; }
+  /// How often it went for that since this was last asked.
+  uint64_t takeEvictions() { return std::exchange(evictions_, 0); }
   /// Memory is short: frees all that is kept, and will keep half as much in future. False when
   /// there was nothing to free.
   bool giveBack();
@@ -186,7 +189,7 @@ private:
   uint64_t missed_ = 0;  ///< that might be kept, if there were room
   uint64_t leastMissed_; ///< so many at least have to be, until what is kept gives way
   bool gaveWay_ = false;
-  uint64_t evictions_ = 0; ///< since endRun()
+  uint64_t evictions_ = 0;
   bool running_ = false;
 };
 

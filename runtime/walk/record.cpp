@@ -207,10 +207,18 @@ uint32_t BucketTable::drain(Schedule &schedule, What what, const Part &part) {
     }
     empty(t);
   }
+  // What was not looked at any more stands behind, but for what is deferred: that comes first.
+  sorted_.clear();
+  for (const Touched &t : rest) {
+    if (what == What::Demanded && kernels_[t.kernel].deferred)
+      touched_[kept++] = t;
+    else
+      sorted_.push_back(t);
+  }
   deferred_ = what == What::Demanded ? kept : 0;
-  std::copy(rest.begin(), rest.end(), touched_.begin() + static_cast<ptrdiff_t>(kept));
-  touched_.resize(kept + rest.size());
-  return rest.empty() ? kNone : touched_[kept].depth;
+  touched_.resize(kept);
+  touched_.insert(touched_.end(), sorted_.begin(), sorted_.end());
+  return sorted_.empty() ? kNone : sorted_.front().depth;
 }
 
 void BucketTable::drainLater(Schedule &schedule) {

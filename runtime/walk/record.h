@@ -66,7 +66,8 @@ public:
     /// Of each launch so many records, until it takes fewer than there are; null: all.
     std::function<int64_t(const ScheduledBucket &)> take = nullptr;
   };
-  /// The same of a part. Returns the depth of the first that is left, or kNone.
+  /// The same of a part. Returns the depth of the first that is left of what was asked for, or
+  /// kNone.
   uint32_t drain(Schedule &schedule, What what, const Part &part);
   /// Appends what is pending of later phases, and forgets it here.
   void drainLater(Schedule &schedule);

@@ -232,8 +232,12 @@ inline int32_t *append(Recorder &r, BucketTable::Bucket *bucket, uint32_t kernel
 
 /// Of a record at this depth, which the instance is about to record or has found.
 inline void noteDepth(Recorder &r, uint32_t depth) {
-  if (depth >= r.tasks.deepest && depth < r.buckets.depthLimit())
+  if (depth < r.tasks.deepest)
+    return;
+  if (depth < r.buckets.depthLimit())
     r.tasks.deepest = depth + 1;
+  else
+    r.tasks.hasLater = true;
 }
 
 inline Slot resultOf(uint64_t id, uint32_t depth) {
@@ -269,6 +273,8 @@ template <typename Words>
     if (result.depth > 0)
       noteDepth(r, result.depth - 1);
     r.tasks.foundLater |= result.depth > r.buckets.depthLimit();
+    // What is kept stands where the instance begins, as all that is there already.
+    result.depth = std::max(result.depth, static_cast<uint32_t>(r.computed));
     return result.pack();
   }
   BucketTable::Bucket *bucket = bucketFor(r, kernel, depth);

@@ -90,7 +90,7 @@ HostStack::Left Tasks::runCurrent() {
   auto recorded = [&] { return rows ? rows->handedOut() + found : 0; };
   uint64_t before = recorded();
   deepest = 0;
-  foundLater = false;
+  hasLater = foundLater = false;
   struct Call {
     Task *task;
     Context *context;
@@ -106,6 +106,7 @@ HostStack::Left Tasks::runCurrent() {
   noteSteps();
   walk.granules += recorded() - before;
   walk.deepest = std::max(walk.deepest, deepest);
+  walk.hasLater |= hasLater;
   walk.foundLater |= foundLater;
   if (walk.hasTooManyRows())
     walk.stopped = true;

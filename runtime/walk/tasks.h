@@ -62,7 +62,8 @@ struct Walk {
   int64_t stepsLeft = 0;        ///< of all its tasks together
   uint64_t granules = 0;        ///< with Tasks::rows: of rows recorded, found or new
   uint32_t deepest = 0;         ///< of all handles of the first phase that it was given, the depth
-  bool foundLater = false;      ///< a record of a later phase that another had made
+  bool hasLater = false;        ///< records of later phases, since that was last asked
+  bool foundLater = false;      ///< one that another had made
   bool stopped = false;         ///< nothing of it goes on
   bool inOrder = false;         ///< it forks nothing: calls run as plain ones
   bool forked = false;          ///< calls of it ran side by side
@@ -193,9 +194,9 @@ public:
   /// what it finds instead (`found`).
   const RowSpace *rows = nullptr;
   uint64_t found = 0; ///< granules of results that records found, or that are kept
-  /// Of what runs now: Walk::deepest, Walk::foundLater.
+  /// Of what runs now: Walk::deepest, Walk::hasLater, Walk::foundLater.
   uint32_t deepest = 0;
-  bool foundLater = false;
+  bool hasLater = false, foundLater = false;
 
   /// Asked again and again while host code of this instance runs: whether it is to end.
   std::function<bool(Walk &)> isInterrupted;
