@@ -250,8 +250,8 @@ def check_library(path):
     if re.search(r"llvm|mlir", symbols, re.IGNORECASE):
         sys.exit(f"{path} has symbols of LLVM or MLIR")
     # It neither prints nor reads the environment, and it ends and interrupts no one. (What fmt has for
-    # failed assertions takes stderr.)
-    forbidden = set(re.findall(r" U ((?:secure_)?getenv|v?printf|puts|fputs|fputc|perror|exit|signal|sigaction)\b",
+    # failed assertions takes stderr, fprintf and fputc.)
+    forbidden = set(re.findall(r" U ((?:secure_)?getenv|v?printf|puts|fputs|perror|exit|signal|sigaction)\b",
                                symbols))
     if forbidden:
         sys.exit(f"{path} takes {sorted(forbidden)} from others")
