@@ -261,14 +261,16 @@ class _Call:
         return value
 
     def joined(self, outputs):
-        def put(part):
-            if isinstance(part, _Place):
-                one = outputs[part.number]
-                return one if self.outputs[part.number][0] is None else one[0]
-            if type(part) in (list, tuple):
-                return type(part)(map(put, part))
-            return part
-        return put(self.structure)
+        return self._put(self.structure, outputs)
+
+    # (A function in a function that calls itself would hold the results until a collection.)
+    def _put(self, part, outputs):
+        if isinstance(part, _Place):
+            one = outputs[part.number]
+            return one if self.outputs[part.number][0] is None else one[0]
+        if type(part) in (list, tuple):
+            return type(part)(self._put(one, outputs) for one in part)
+        return part
 
     def back(self, held, arriving, wants):
         """The gradients of what _taken() collected and of the weights, where they are wanted."""

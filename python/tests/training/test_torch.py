@@ -1,5 +1,6 @@
 """Compiled methods as modules of torch: gradients beside torch's own, shared memory, what is refused."""
 import copy
+import gc
 from dataclasses import dataclass
 
 import numpy as np
@@ -85,6 +86,22 @@ def test_two_forwards_before_a_backward(fast, data):
     both, net.w.grad = net.w.grad.clone(), None
     net(*data).sum().backward()
     assert torch.allclose(both, net.w.grad, atol=1e-5) and not torch.allclose(first, both, atol=1e-3)
+
+
+def test_a_forward_is_gone_with_its_results(fast, data):
+    """Not with the next collection: rows of many mini-batches would pile up until then."""
+    net = fast.to_torch("loss")
+    for columns in (data, [fast.loss.encode(*data)]):
+        net(*columns).mean().backward()
+        gc.collect()
+        gc.disable()
+        try:
+            for _ in range(3):
+                net(*columns).mean().backward()
+            net(*columns)
+            assert gc.collect() == 0
+        finally:
+            gc.enable()
 
 
 def test_weights_that_change_before_the_backward_are_an_error(fast, data):
