@@ -1,12 +1,8 @@
 // What engines hand out while instances run: of each instance what it emits alone, once and in
 // order, though it is begun again.
-#include "runtime/artefact/artefact.h"
-#include "runtime/io/output.h"
 #include "runtime/model/error.h"
-#include "runtime/session/engine.h"
+#include "tests/artefact/engine_case.h"
 #include "tests/artefact/run_out.h"
-
-#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <map>
@@ -16,27 +12,14 @@ using namespace sheaf::rt;
 
 namespace {
 
-class EngineEmissionsTest : public testing::Test {
+class EngineEmissionsTest : public EngineCase {
 protected:
-  std::unique_ptr<artefact::Artefact> artefact =
-      artefact::Artefact::open(SHEAF_MADE "/streams.sheafc");
-  const Model &model = artefact->model();
+  EngineEmissionsTest() : EngineCase(SHEAF_MADE "/streams.sheafc") {}
 
   SessionOptions small() const {
-    SessionOptions options;
-    options.memoryLimit = uint64_t(256) << 20;
-    options.hostStackBytes = uint64_t(4) << 20;
-    options.rowSpaceBytes = uint64_t(1) << 30;
+    SessionOptions options = EngineCase::small();
     options.forking = Forking::Always;
     return options;
-  }
-
-  std::string text(const Session &session, uint32_t type, const Slot *slots) const {
-    io::JsonValueWriter writer(
-        model.types, [&](uint32_t type, const Slot *slots) { return session.tensor(type, slots); });
-    std::string line;
-    writer.append(line, type, slots);
-    return line;
   }
 
   /// Slots that stay where they are.
@@ -53,11 +36,6 @@ protected:
       known = emittedText(session, session.run(std::span(&instance, 1))[0]);
     }
     return known;
-  }
-
-  std::string emittedText(const Session &session, const Outcome &outcome) const {
-    EmittingOutcome where(model.types, model.entry);
-    return text(session, where.list, outcome.slots + where.listSlot);
   }
 
   /// What requests were told, by number, and in which step that was.

@@ -1,10 +1,6 @@
 // Engines whose flushes are long: others begin and go on between slices, launches are cut, and
 // every result is that of the instance alone.
-#include "runtime/artefact/artefact.h"
-#include "runtime/io/output.h"
-#include "runtime/session/engine.h"
-
-#include <gtest/gtest.h>
+#include "tests/artefact/engine_case.h"
 
 #include <array>
 #include <map>
@@ -15,34 +11,10 @@ using namespace sheaf::rt;
 
 namespace {
 
-class JoinsTest : public testing::Test {
+class JoinsTest : public EngineCase {
 protected:
   explicit JoinsTest(const std::string &name = "chains")
-      : artefact(artefact::Artefact::open(SHEAF_MADE "/" + name + ".sheafc")) {}
-
-  std::unique_ptr<artefact::Artefact> artefact;
-  const Model &model = artefact->model();
-
-  SessionOptions small() const {
-    SessionOptions options;
-    options.memoryLimit = uint64_t(256) << 20;
-    options.hostStackBytes = uint64_t(4) << 20;
-    options.rowSpaceBytes = uint64_t(1) << 30;
-    return options;
-  }
-
-  std::string text(const Session &session, uint32_t type, const Slot *slots) const {
-    io::JsonValueWriter writer(
-        model.types, [&](uint32_t type, const Slot *slots) { return session.tensor(type, slots); });
-    std::string line;
-    writer.append(line, type, slots);
-    return line;
-  }
-
-  std::string text(const Session &session, const Outcome &outcome) const {
-    return outcome.ok() ? text(session, model.entry.resultType, outcome.slots)
-                        : "error: " + outcome.error->message();
-  }
+      : EngineCase(SHEAF_MADE "/" + name + ".sheafc") {}
 
   /// Slots that stay where they are.
   const Slot *arguments(int64_t steps, int64_t start) {
@@ -114,8 +86,7 @@ TEST_P(EveryJoiningLoad, GivesWhatEachInstanceGivesAlone) {
         if (outcome.ok() || outcome.error->cause() == RunError::Cause::Program)
           wrong += text(session, outcome) != alone(steps, start);
         if (outcome.ok() && model.entry.emits) {
-          EmittingOutcome where(model.types, model.entry);
-          std::string all = text(session, where.list, outcome.slots + where.listSlot);
+          std::string all = emittedText(session, outcome);
           all.back() = ',';
           wrong += all != "[" + told[number];
         }

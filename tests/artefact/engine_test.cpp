@@ -1,11 +1,7 @@
 // Engines over an artefact whose instances read, recurse and keep lists: every result is that of
 // the instance alone, whatever comes, goes and fails beside it.
-#include "runtime/artefact/artefact.h"
-#include "runtime/io/output.h"
-#include "runtime/session/engine.h"
+#include "tests/artefact/engine_case.h"
 #include "tests/artefact/run_out.h"
-
-#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <array>
@@ -36,32 +32,15 @@ constexpr const char *kSteps = "v2_3.sheafc";
 /// main(n, m): recursions of so many calls, which may run side by side.
 constexpr const char *kForks = "v2_5.sheafc";
 
-class EngineTest : public testing::Test {
+class EngineTest : public EngineCase {
 protected:
   explicit EngineTest(const std::string &file = kSteps)
-      : artefact(artefact::Artefact::open(std::string(SHEAF_GOLDEN) + "/" + file)) {}
-
-  std::unique_ptr<artefact::Artefact> artefact;
-  const Model &model = artefact->model();
+      : EngineCase(std::string(SHEAF_GOLDEN) + "/" + file) {}
 
   SessionOptions small() const {
-    SessionOptions options;
-    options.memoryLimit = uint64_t(256) << 20;
-    options.hostStackBytes = uint64_t(4) << 20;
-    options.rowSpaceBytes = uint64_t(1) << 30;
+    SessionOptions options = EngineCase::small();
     options.maxSteps = 100000;
     return options;
-  }
-
-  std::string text(const Session &session, const Outcome &outcome) const {
-    if (!outcome.ok())
-      return "error: " + outcome.error->message();
-    io::JsonValueWriter writer(
-        model.types, [&](uint32_t type, const Slot *slots) { return session.tensor(type, slots); },
-        nullptr);
-    std::string line;
-    writer.append(line, model.entry.resultType, outcome.slots);
-    return line;
   }
 
   /// Slots that stay where they are.
