@@ -55,6 +55,14 @@ inline double sumOverRecords(std::span<const FlopTerm> terms, uint32_t words,
   return sum;
 }
 
+/// Bytes of weights that a launch reads.
+inline double weightBytes(const KernelDesc &kernel) {
+  double bytes = 0;
+  for (const WeightRead &weight : kernel.weights)
+    bytes += weight.bytes;
+  return bytes;
+}
+
 /// Granules of a result of a record with these words.
 inline uint64_t granulesOf(const RecordTensor &result, const int32_t *words) {
   std::vector<int64_t> shape;

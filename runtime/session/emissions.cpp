@@ -34,6 +34,14 @@ uint64_t Emissions::ready(const Walk &walk, uint64_t next, uint32_t depth) {
   return next;
 }
 
+/// Joins the pieces of the lists in an emitted value. False when memory is too short.
+bool Emissions::flatten(const Slot *value) {
+  if (!recorder_.lists.anyChained() || values_.flatten(*model_.entry.emits, value))
+    return true;
+  recorder_.failure = {};
+  return false;
+}
+
 /// The depth of the deepest tensor in an emitted value; beyond all where memory is too short to
 /// look.
 uint32_t Emissions::depthOf(const Slot *value) {
@@ -41,10 +49,8 @@ uint32_t Emissions::depthOf(const Slot *value) {
   const TypeFacts &facts = values_.facts();
   if (!facts.hasTensor(type))
     return depth;
-  if (recorder_.lists.anyChained() && !values_.flatten(type, value)) {
-    recorder_.failure = {};
+  if (!flatten(value))
     return UINT32_MAX;
-  }
   forEachTensor(
       model_.types, facts.allSlots(), {{&type, 1}, false, 1, value},
       [&](uint32_t part) { return facts.hasTensor(part); },
@@ -59,10 +65,8 @@ void Emissions::handOut(const Walk &walk, uint64_t &next, uint64_t end,
   while (next < end) {
     const auto *list = std::bit_cast<const ListObject *>(*walk.emitted);
     const Slot *value = list->elements + static_cast<int64_t>(next) * list->elementSlots;
-    if (recorder_.lists.anyChained() && !values_.flatten(*model_.entry.emits, value)) {
-      recorder_.failure = {};
+    if (!flatten(value))
       return;
-    }
     ++next;
     deliver(value);
   }

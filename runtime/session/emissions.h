@@ -34,6 +34,7 @@ public:
   uint64_t delivered(size_t number) const { return delivered_[number]; }
 
 private:
+  bool flatten(const Slot *value);
   uint32_t depthOf(const Slot *value);
 
   const Model &model_;

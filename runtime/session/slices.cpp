@@ -1,7 +1,6 @@
 #include "runtime/session/slices.h"
 
 #include <algorithm>
-#include <utility>
 
 namespace sheaf::rt {
 
@@ -9,9 +8,7 @@ Slices::Slices(const Model &model, uint64_t nanoseconds, bool tiny)
     : model_(model), nanoseconds_(static_cast<double>(nanoseconds)), tiny_(tiny) {
   for (const KernelDesc &desc : model.kernels) {
     Kernel &kernel = kernels_.emplace_back();
-    kernel.weights = 0;
-    for (const WeightRead &weight : desc.weights)
-      kernel.weights += static_cast<double>(weight.bytes) * kNanosecondsPerByte;
+    kernel.weights = weightBytes(desc) * kNanosecondsPerByte;
   }
 }
 
@@ -26,11 +23,11 @@ void Slices::begin(const Counters &counters) {
 }
 
 int64_t Slices::take(const ScheduledBucket &launch) {
-  if (tiny_)
-    return std::exchange(isEmpty_, false) ? std::min(launch.count, kTiny) : 0;
-  if (left_ <= 0 && !isEmpty_)
+  if (!hasRoom())
     return 0;
   isEmpty_ = false;
+  if (tiny_)
+    return std::min(launch.count, kTiny);
   Kernel &kernel = kernels_[launch.kernel];
   const KernelDesc &desc = model_.kernels[launch.kernel];
   ++kernel.launches;

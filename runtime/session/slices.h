@@ -18,6 +18,8 @@ public:
 
   /// The next slice begins. `counters`: as they are.
   void begin(const Counters &counters);
+  /// Whether it takes anything more.
+  bool hasRoom() const { return isEmpty_ || (!tiny_ && left_ > 0); }
   /// How many of the launch's records, from the first on, it has room for; 0: it is full. Any slice
   /// has a record, and a launch that is cut takes twice as long at least as reading its weights.
   int64_t take(const ScheduledBucket &launch);

@@ -25,13 +25,6 @@ constexpr double kByteNs = 1.0 / 400;
 /// How much of what the last flush cost counts.
 constexpr double kNew = 0.25;
 
-double weightBytes(const KernelDesc &kernel) {
-  double bytes = 0;
-  for (const WeightRead &weight : kernel.weights)
-    bytes += weight.bytes;
-  return bytes;
-}
-
 } // namespace
 
 std::string_view forkingName(Forking forking) {
