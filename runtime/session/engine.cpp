@@ -160,7 +160,6 @@ void Engine::Impl::advance() {
   else
     turn = walking[young] > 0 || !queue.empty() ? 1 - turn : old;
   recorder.setComputed(computed[turn]);
-  joins = left != BucketTable::kNone;
   uint64_t first = running.empty() ? 0 : running.begin()->first;
   if (std::exchange(oldest, first) != first || left >= recorder.buckets.depthLimit())
     frontier = 0;
@@ -240,7 +239,7 @@ void Engine::Impl::begin(Entry &entry, HostStack *stack) {
     log->beginAgain(logged);
   else if (log)
     entry.logged = log->begin();
-  counts.joined += joins;
+  counts.joined += left != BucketTable::kNone;
   entry.again = true;
   entry.computed = 0;
   entry.laterGoal = 0;
@@ -320,32 +319,39 @@ void Engine::Impl::slice() {
 }
 
 void Engine::Impl::computeSome() {
-  if (mayRunLater())
-    return computeLater(cohorts.front());
+  if (mayRunLater()) {
+    Schedule some;
+    takeLater(cohorts.front(), some);
+    return session.compute(some);
+  }
   bool all = draining || !cohorts.empty();
   // What later phases take from each other is in the order of cohorts.
   uint32_t end = cohorts.empty() ? BucketTable::kNone : recorder.buckets.depthLimit();
   if (!draining && int64_t(window) > recorder.computed)
     end = std::min(end, window);
-  left = session.flush(all ? BucketTable::What::All : BucketTable::What::Demanded,
-                       {end, [&](const ScheduledBucket &launch) { return slices.take(launch); }});
+  session.flush(all ? BucketTable::What::All : BucketTable::What::Demanded,
+                {end, [&](const ScheduledBucket &launch) { return slices.take(launch); }},
+                [&](uint32_t first) {
+                  left = first;
+                  if (mayRunLater() && slices.hasRoom())
+                    takeLater(cohorts.front(), session.schedule);
+                });
 }
 
-void Engine::Impl::computeLater(Cohort &cohort) {
+/// Of a cohort's launches of later phases what the slice has room for.
+void Engine::Impl::takeLater(Cohort &cohort, Schedule &schedule) {
   ranLater = true;
-  Schedule some;
   while (cohort.ran < cohort.later.size()) {
     ScheduledBucket &launch = cohort.later[cohort.ran];
     int64_t count = slices.take(launch);
     if (count > 0)
-      some.push_back({launch.depth, launch.kernel, launch.records, count});
+      schedule.push_back({launch.depth, launch.kernel, launch.records, count});
     launch.records += count * recorder.buckets.words(launch.kernel);
     launch.count -= count;
     if (launch.count > 0)
       break;
     ++cohort.ran;
   }
-  session.compute(some);
 }
 
 void Engine::Impl::finishCohorts() {

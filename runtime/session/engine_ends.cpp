@@ -40,7 +40,6 @@ void Engine::Impl::beginAnew() {
   computed = {};
   left = BucketTable::kNone;
   frontier = window = 0;
-  joins = false;
   draining = ranLater = false;
   givenUp = {};
   fresh = true;
@@ -48,6 +47,8 @@ void Engine::Impl::beginAnew() {
 
 /// Of what instances that were given up had recorded: no one asks for the rest.
 void Engine::Impl::computeKept() {
+  if (recorder.buckets.isEmpty() && cohorts.empty())
+    return;
   auto compute = [&](std::span<const ScheduledBucket> launches) {
     Schedule kept;
     for (const ScheduledBucket &launch : launches) {
@@ -109,14 +110,9 @@ bool Engine::Impl::isShortOfMemory(double part) {
          share.isShort(part);
 }
 
-/// Whether it pays to look what is needed; or others need what is held here.
-bool Engine::Impl::isToCollect() const {
-  return session.mayCollect() && isTimeToCollect() && (session.collector.isDue() || mustCollect());
-}
-
 /// Whether all that is recorded has to run so that one can look.
 bool Engine::Impl::mustCollect() const {
-  if (!session.mayCollect() || !isTimeToCollect())
+  if (!mayCollect())
     return false;
   return session.collector.isOverdue() || (!options.joins && session.collector.isDue()) ||
          (share.isShort(kVeryShort) &&

@@ -72,7 +72,7 @@ struct Engine::Impl {
   void gatherCohort();
   void slice();
   void computeSome();
-  void computeLater(Cohort &cohort);
+  void takeLater(Cohort &cohort, Schedule &schedule);
   void finishCohorts();
 
   // When no instance runs.
@@ -95,10 +95,13 @@ struct Engine::Impl {
   void deliverEmissions(Entry &entry);
 
   bool isShortOfMemory(double part);
-  bool isToCollect() const;
+  /// Hostile, in every third round: nothing can be joined that is collected after.
+  bool mayCollect() const {
+    return session.mayCollect() && (!session.options.hostile || rounds % 3 == 0);
+  }
+  /// Whether it pays to look what is needed; or others need what is held here.
+  bool isToCollect() const { return mayCollect() && (session.collector.isDue() || mustCollect()); }
   bool mustCollect() const;
-  /// Hostile, every third round: nothing can be joined that is collected after.
-  bool isTimeToCollect() const { return !session.options.hostile || rounds % 3 == 0; }
   uint64_t now() const { return options.clock ? options.clock() : clockNow(); }
   /// Higher priorities first, then in order of arrival.
   static std::pair<int64_t, uint64_t> place(const Entry &entry) {
@@ -147,7 +150,6 @@ struct Engine::Impl {
   uint64_t oldest = 0;     ///< of those that run, its number
   uint32_t frontier = 0;   ///< how far `left` has come while it was that
   unsigned catchingUp = 0; ///< slices since anything below that has run
-  bool joins = false;      ///< there was something left at that time
   /// Some wait for what stands there; slices that can end there, so that those go on in step.
   uint32_t window = 0;
   uint64_t rounds = 0;   ///< in which some went on

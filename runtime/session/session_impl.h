@@ -107,8 +107,10 @@ struct Session::Impl {
   bool mayForget(const Wave &wave) const;
   bool failedBesideOthers(const Wave &wave) const;
   /// Computes what is recorded, or a part of it, each depth whole before the next. Returns the
-  /// depth of the first that is left, or BucketTable::kNone.
-  uint32_t flush(BucketTable::What what, const BucketTable::Part &part = {});
+  /// depth of the first that is left, or BucketTable::kNone. `more` is told that first, and may
+  /// append launches to the schedule, which run after.
+  uint32_t flush(BucketTable::What what, const BucketTable::Part &part = {},
+                 const std::function<void(uint32_t)> &more = nullptr);
   /// Computes launches that were drained before.
   void compute(std::span<const ScheduledBucket> launches);
   /// The launches of the schedule from `begin` on are computed next. `start`: when that began.

@@ -250,7 +250,8 @@ void Session::Impl::noteMemory() {
     sample.bytes[i] = (memory.*kMemoryKinds[i].kind).now;
 }
 
-uint32_t Session::Impl::flush(BucketTable::What what, const BucketTable::Part &part) {
+uint32_t Session::Impl::flush(BucketTable::What what, const BucketTable::Part &part,
+                              const std::function<void(uint32_t)> &more) {
   noteMemory();
   uint64_t start = clockNow();
   settle(); // the schedule that is about to grow may be in use
@@ -266,6 +267,8 @@ uint32_t Session::Impl::flush(BucketTable::What what, const BucketTable::Part &p
   // What stands above has run, whether or not anything stood just above.
   if (part.end < recorder.buckets.depthLimit() && left >= part.end)
     recorder.setComputed(std::max<int64_t>(recorder.computed, part.end));
+  if (more)
+    more(left);
   arrangeAndSubmit(begin, what, start);
   publishReads(left == BucketTable::kNone ? INT64_MAX : recorder.computed);
   counters.flushNanoseconds += clockNow() - start;
