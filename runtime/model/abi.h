@@ -112,8 +112,9 @@ sheaf::rt::ListObject *sheaf_list_reverse(sheaf::rt::Context *, sheaf::rt::ListO
 sheaf::rt::ListObject *sheaf_list_flat(sheaf::rt::Context *, sheaf::rt::ListObject *);
 
 /// Before a read of elements of a tensor that is not visible (Context::visible): waits until it is
-/// computed, with every tensor of its depth or above that a read may depend on, and until the bytes [first, first + bytes) of it stand where `rows` says. `place`: which read it is,
-/// an index into Model::readPlaces.
+/// computed, with every tensor of its depth or above that a read may depend on, and until the bytes
+/// [first, first + bytes) of it stand where `rows` says. `place`: which read it is, an index into
+/// Model::readPlaces.
 void sheaf_wait(sheaf::rt::Context *, uint32_t place, sheaf::rt::Slot tensor, int64_t first,
                 int64_t bytes);
 /// Notes what was read there. Only when there is a Context::readLog.
