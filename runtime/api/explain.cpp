@@ -20,11 +20,7 @@ compile::MiniBatch miniBatchOf(Running &running, const ValueStore &store, uint32
   rt::Session &session = *runningFor(running, store.model).session;
   for (size_t weight : model.weights()) {
     const rt::ParamDesc &param = model.model().params[weight];
-    rt::TensorView view = session.param(weight);
-    std::vector<uint8_t> elements(static_cast<size_t>(view.elements()) *
-                                  static_cast<size_t>(rt::dtypeBytes(view.dtype)));
-    view.copyTo(elements.data());
-    batch.weights.emplace_back(param.name, std::move(elements));
+    batch.weights.emplace_back(param.name, session.param(weight).rowMajor());
   }
   const rt::SessionOptions &options = session.options();
   batch.threads = options.threads;

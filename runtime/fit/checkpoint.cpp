@@ -141,11 +141,8 @@ void saveCheckpoint(const std::string &directory, rt::Session &session, rt::Trai
       const uint8_t *row = part == kWeight ? session.param(i).data : rowOf(trainer, i, part);
       if (!row)
         continue;
-      rt::TensorView view{param.dtype, param.shape, row};
-      io::TensorToWrite tensor{kPartPrefixes[part] + param.name, param.dtype, param.shape, {}};
-      tensor.data.resize(static_cast<size_t>(view.elements() * rt::dtypeBytes(view.dtype)));
-      view.copyTo(tensor.data.data());
-      tensors.push_back(std::move(tensor));
+      tensors.push_back({kPartPrefixes[part] + param.name, param.dtype, param.shape,
+                         rt::TensorView{param.dtype, param.shape, row}.rowMajor()});
     }
   }
   auto bits = [](double value) { return std::to_string(std::bit_cast<int64_t>(value)); };

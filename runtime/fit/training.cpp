@@ -237,11 +237,8 @@ void Training::keepBest() {
   if (!options_.keepBest)
     return;
   std::vector<std::vector<uint8_t>> best(session_.model().params.size());
-  for (size_t i = 0; i < best.size(); ++i) {
-    rt::TensorView view = param(i);
-    best[i].resize(static_cast<size_t>(view.elements() * rt::dtypeBytes(view.dtype)));
-    view.copyTo(best[i].data());
-  }
+  for (size_t i = 0; i < best.size(); ++i)
+    best[i] = param(i).rowMajor();
   best_ = std::move(best);
 }
 

@@ -51,6 +51,11 @@ int64_t TensorView::rows() const {
 }
 
 void TensorView::copyTo(void *out) const { fromRowLayout(shape, dtype, data, out); }
+std::vector<uint8_t> TensorView::rowMajor() const {
+  std::vector<uint8_t> bytes(static_cast<size_t>(elements() * dtypeBytes(dtype)));
+  copyTo(bytes.data());
+  return bytes;
+}
 
 namespace {
 /// Calls f(offset in row-major bytes, offset in row layout, bytes) for each innermost row.

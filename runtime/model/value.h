@@ -73,6 +73,8 @@ struct TensorView {
   int64_t rows() const;
   /// Row-major, unpadded, in `dtype`; `out` holds elements() * dtypeBytes(dtype) bytes.
   void copyTo(void *out) const;
+  /// The same, as bytes.
+  std::vector<uint8_t> rowMajor() const;
 };
 
 /// Copies unpadded row-major elements to row layout (padding is left as it is) and back.

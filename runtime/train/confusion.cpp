@@ -77,8 +77,7 @@ public:
       if (types_.types[t].kind != TypeKind::Tensor)
         return all.push_back(*at);
       TensorView view = tensors_(t, at);
-      std::vector<uint8_t> bytes(static_cast<size_t>(view.elements() * dtypeBytes(view.dtype)));
-      view.copyTo(bytes.data());
+      std::vector<uint8_t> bytes = view.rowMajor();
       for (size_t i = 0; i < bytes.size(); i += static_cast<size_t>(dtypeBytes(view.dtype))) {
         int32_t narrow = 0;
         int64_t wide = 0;
