@@ -7,9 +7,6 @@
 #include "runtime/fit/pretrained.h"
 #include "runtime/io/weights_path.h"
 
-#include <algorithm>
-#include <optional>
-
 using namespace sheaf;
 using namespace sheaf::api;
 
@@ -31,25 +28,10 @@ io::LoadOptions loadingOf(const sheaf_load_weights_options &asked, const LoadedM
   }
   loading.partial = asked.partial != 0;
   loading.strict = asked.strict != 0;
+  loading.useAll = true;
   if (model.origin())
     loading.storedNames = model.origin()->storedNames;
   return loading;
-}
-
-/// Throws Invalid for renames that decide for none of these tensors.
-void requireUse(const std::vector<io::Rename> &renames, const std::vector<std::string> &tensors,
-                const std::string &file) {
-  for (size_t i = 0; i < renames.size(); ++i)
-    if (std::none_of(tensors.begin(), tensors.end(),
-                     [&](const std::string &tensor) { return io::renameOf(tensor, renames) == i; }))
-      throw Invalid("the rename " + renames[i].text() + " is for no tensor of " + file);
-}
-
-std::vector<std::string> tensorsOf(const io::WeightFile &file) {
-  std::vector<std::string> names;
-  for (const io::FileTensor &tensor : file.tensors)
-    names.push_back(tensor.name);
-  return names;
 }
 
 fit::Pretrained::Tables tablesOf(const sheaf_load_weights_options &asked,
@@ -75,12 +57,7 @@ fit::Pretrained::Tables tablesOf(const sheaf_load_weights_options &asked,
 void takeByWord(RunningModel &running, const std::string &path, const io::LoadOptions &loading,
                 const fit::Pretrained::Tables &tables, sheaf_loaded_weights &told) {
   rt::Session &session = *running.session;
-  auto now = [&](size_t param) {
-    rt::TensorView view = session.param(param);
-    std::vector<uint8_t> bytes(static_cast<size_t>(view.elements() * rt::dtypeBytes(view.dtype)));
-    view.copyTo(bytes.data());
-    return bytes;
-  };
+  auto now = [&](size_t param) { return session.param(param).rowMajor(); };
   fit::Pretrained pretrained(
       session, running.model->vocabularies(), [&] { return tables; }, now, loading.fresh);
   fit::Pretrained::Taken taken = pretrained.take(path, loading);
@@ -93,8 +70,10 @@ void takeByWord(RunningModel &running, const std::string &path, const io::LoadOp
 }
 
 /// The same without tables.
-void take(RunningModel &running, const io::WeightFile &file, const io::LoadOptions &loading,
+void take(RunningModel &running, const std::string &path, const io::LoadOptions &loading,
           sheaf_loaded_weights &told) {
+  io::WeightFile file = io::WeightFile::open(path);
+  io::checkVocabulary(file.name, file.metadata, running.model->vocabularies());
   // Calls for the first weight when all of the file fits.
   io::LoadedWeights found = io::loadWeights(
       file, running.model->model(),
@@ -129,18 +108,11 @@ sheaf_status sheaf_session_load_weights(sheaf_session *session, sheaf_model *mod
     fit::Pretrained::Tables tables = tablesOf(asked, *of);
     auto told = std::make_unique<sheaf_loaded_weights>();
     std::string name = fromArguments([&] { return io::weightsFile(path); });
-    std::optional<io::WeightFile> file;
-    if (tables.empty() || name.ends_with(".safetensors") || name.ends_with(".json"))
-      file.emplace(fromArguments([&] { return io::WeightFile::open(name); }));
-    requireUse(loading.renames, file ? tensorsOf(*file) : std::vector<std::string>{"vectors"},
-               name);
-    if (tables.empty())
-      fromArguments([&] { io::checkVocabulary(file->name, file->metadata, of->vocabularies()); });
     std::lock_guard lock(running->mutex);
     RunningModel &gets = runningFor(*running, of);
     fromArguments([&] {
       if (tables.empty())
-        take(gets, *file, loading, *told);
+        take(gets, name, loading, *told);
       else
         takeByWord(gets, name, loading, tables, *told);
     });

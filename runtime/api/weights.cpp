@@ -112,11 +112,9 @@ void Weights::set(rt::Session &session, const compile::Answer &compiled,
     return fromArguments([&] { session.initParams(seed_); });
   io::LoadOptions loading = loading_;
   loading.storedNames = compiled.storedNames;
+  loading.useAll = true;
   io::LoadedWeights loaded = fromArguments(
       [&] { return fit::setWeights(session, *file_, compiled.vocabularies, loading); });
-  for (size_t idle : loaded.idleRenames)
-    throw Invalid("the rename " + loading_.renames[idle].text() + " is for no tensor of " +
-                  file_->name);
   auto tell = [&](compile::Finding::Severity severity, const char *word, std::string message) {
     compile::Finding &finding = findings.emplace_back();
     finding.severity = severity;

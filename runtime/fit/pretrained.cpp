@@ -95,6 +95,7 @@ io::WeightFile Pretrained::openVectors(const io::SourceText &text, io::LoadOptio
   for (size_t i = 0; i < options.renames.size(); ++i)
     if (i != io::renameOf(name, options.renames))
       taken.idleRenames.push_back(i);
+  io::refuseIdle(options, taken.idleRenames, text.name);
   options.renames.clear();
   addWords(to, {std::move(vectors.rowOf), rows}, vectors.lack, options, taken.lacking);
   return file;

@@ -336,14 +336,16 @@ std::string LoadedWeights::conversionText() const {
   return text;
 }
 
+void refuseIdle(const LoadOptions &options, const std::vector<size_t> &idle,
+                const std::string &file) {
+  if (options.useAll && !idle.empty())
+    throw UserError("the rename " + options.renames[idle[0]].text() + " is for no tensor of " +
+                    file);
+}
+
 LoadedWeights loadWeights(const WeightFile &file, const rt::Model &model, const SetParam &set,
                           const LoadOptions &options) {
-  WeightMatch match(file, model, options);
-  match.require();
   LoadedWeights result;
-  result.metadata = file.metadata;
-  result.unused = std::move(match.unused);
-  result.unloaded = std::move(match.unloaded);
   std::set<size_t> deciding;
   for (const FileTensor &tensor : file.tensors)
     if (std::optional<size_t> rename = renameOf(tensor.name, options.renames))
@@ -351,6 +353,12 @@ LoadedWeights loadWeights(const WeightFile &file, const rt::Model &model, const 
   for (size_t i = 0; i < options.renames.size(); ++i)
     if (!deciding.contains(i))
       result.idleRenames.push_back(i);
+  refuseIdle(options, result.idleRenames, file.name);
+  WeightMatch match(file, model, options);
+  match.require();
+  result.metadata = file.metadata;
+  result.unused = std::move(match.unused);
+  result.unloaded = std::move(match.unloaded);
   for (size_t i = 0; i < model.params.size(); ++i) {
     const rt::ParamDesc &param = model.params[i];
     if (!match.tensors[i])
@@ -380,10 +388,7 @@ void saveWeights(const std::string &path, const rt::Model &model,
     if (model.params[i].synthetic)
       continue;
     rt::TensorView view = get(i);
-    TensorToWrite tensor{model.params[i].name, view.dtype, view.shape, {}};
-    tensor.data.resize(static_cast<size_t>(view.elements() * rt::dtypeBytes(view.dtype)));
-    view.copyTo(tensor.data.data());
-    tensors.push_back(std::move(tensor));
+    tensors.push_back({model.params[i].name, view.dtype, view.shape, view.rowMajor()});
   }
   std::map<std::string, std::string> all = metadata;
   all.emplace("format", "pt");

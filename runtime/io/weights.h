@@ -88,6 +88,7 @@ struct LoadOptions {
   bool strict = false;  ///< a tensor that the model does not take is an error
   bool partial = false; ///< a parameter that the file lacks is left as it is, no error
   std::vector<Rename> renames;
+  bool useAll = false; ///< a rename that decides for no tensor of the file is an error
   std::string renameTerm = "rename"; ///< what the caller's users call one
   /// By parameter: what else files may call it.
   std::map<std::string, std::vector<std::string>> storedNames;
@@ -123,6 +124,10 @@ using SetParam = std::function<void(size_t index, std::span<const uint8_t> rowMa
 /// has nothing of the model it is one line.
 LoadedWeights loadWeights(const WeightFile &file, const rt::Model &model, const SetParam &set,
                           const LoadOptions &options = {});
+
+/// Where `options` forbid idle renames, throws UserError for the first of these.
+void refuseIdle(const LoadOptions &options, const std::vector<size_t> &idle,
+                const std::string &file);
 
 /// Names one after the other, the first of them if there are many: "a, b and 7 others".
 std::string firstOf(const std::vector<std::string> &names, size_t most = 6);

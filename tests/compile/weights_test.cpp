@@ -211,6 +211,7 @@ TEST_F(WeightFiles, TablesGoByWord) {
   sheaf::Session session;
   sheaf::Model old = compiled(1);
   sheaf::saveWeights(session, old, path("w.safetensors"), /*vocabularies=*/true);
+  sheaf::saveWeights(session, old, path("w.bin"), /*vocabularies=*/true);
   sheaf::Tensor table = sheaf::weight(session, old, "embedding");
   write("v.txt", "<unk>\nno\nmaybe\nyes\n");
   sheaf::Model model = compiled(2);
@@ -246,7 +247,11 @@ TEST_F(WeightFiles, TablesGoByWord) {
   before = weights(session, model);
   how.renames = {"x=embedding"};
   refused("vectors.txt", "the rename x=embedding is for no tensor of");
+  // What a file is, it says itself.
+  how.renames = {"out=out"};
+  EXPECT_TRUE(sheaf::loadWeights(session, model, path("w.bin"), how).missing.empty());
   how.renames.clear();
+  before = weights(session, model);
   how.tables = {{"out", ""}};
   refused("w.safetensors", "has no row for each of the 4 words of token");
   how.tables = {{"embedding", "tag"}};
