@@ -122,9 +122,9 @@ fit::TrainConfig resumedConfig(const std::string &path, const fit::TrainingOptio
                                const rt::Model &model, int64_t steps) {
   fit::TrainConfig before;
   before.load(path);
+  before.ended = false; // it goes on
   fit::TrainConfig now = before;
   now.sums = rt::kOrderOfSums;
-  now.ended = false;
   fit::describeOptions(options, model, now);
   if (std::vector<std::string> changes = fit::configChanges(before, now); !changes.empty())
     now.history.push_back(fmt::format("after step {}: {}", steps, fmt::join(changes, ", ")));

@@ -236,7 +236,12 @@ TEST_F(Trained, BeginsWhatTheCommandGoesOnWith) {
             std::string::npos);
   command("eval m.sheaf --metric right --data dev.jsonl --weights mine");
   command("run m.sheaf --entry right --data dev.jsonl --weights mine");
-  // The program goes on with it, and changes what it changes there, too.
+  // The program goes on with it, and changes what it changes there, too; that it had ended is none
+  // of the options.
+  std::string config = read("mine/config.json");
+  const std::string ended = "\"ended\": false";
+  ASSERT_NE(config.find(ended), std::string::npos);
+  write("mine/config.json", config.replace(config.find(ended), ended.size(), "\"ended\": true"));
   how.epochs = 5;
   how.resume = 1;
   sheaf::Session session;
@@ -247,6 +252,7 @@ TEST_F(Trained, BeginsWhatTheCommandGoesOnWith) {
   EXPECT_NE(read("mine/config.json").find("after step 16: --epochs \\\"5\\\" instead of \\\"4\\\""),
             std::string::npos);
   EXPECT_NE(read("mine/config.json").find("\"metric\": [\n    \"right\"\n  ]"), std::string::npos);
+  EXPECT_EQ(read("mine/config.json").find("--ended"), std::string::npos);
 }
 
 TEST_F(Trained, WantsToBeToldWhatNoFileSays) {

@@ -263,12 +263,14 @@ def longer(runner):
     runner.run("train", "--resume", "three", "--epochs", "7", "--lr", "0", code=1)
     expect(runner.tensors("three/checkpoint-28.safetensors")["node_b"] ==
            runner.tensors("six/checkpoint-24.safetensors")["node_b"], "another rate")
-    # What was begun when gradients were summed in another order says so from then on.
-    del config["sums"], config["parts"]
+    # What was begun when gradients were summed in another order says so from then on, and so does
+    # what changes an option that there was not yet.
+    del config["sums"], config["parts"], config["patience"]
     with open(runner.path("three/config.json"), "w", encoding="utf-8") as stream:
         json.dump(config, stream)
-    runner.run("train", "--resume", "three", "--epochs", "8", "--lr", "0", code=1)
+    runner.run("train", "--resume", "three", "--epochs", "8", "--lr", "0", "--patience", "30", code=1)
     config = runner.config("three")
+    expect('--patience "30" instead of "0"' in config["history"][-1], str(config["history"]))
     expect("gradients summed in order 2 instead of 1" in config["history"][-1] and
            config["parts"] == "auto" and config["sums"] == 2, str(config["history"]))
     text = runner.run("train", "--resume", "three", "--accumulate", "3", code=2)

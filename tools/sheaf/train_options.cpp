@@ -243,7 +243,7 @@ void TrainOptions::read(const CLI::App &app) {
   std::string path = resume + "/config.json";
   if (!io::isFile(path))
     throw UserError(path + ": cannot be read; is '" + resume + "' a training?");
-  fit::TrainConfig now = config(), before = now;
+  fit::TrainConfig now = config(), before;
   before.load(path);
   std::set<std::string> given;
   for (const CLI::Option *option : app.get_options()) {
