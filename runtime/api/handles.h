@@ -156,7 +156,7 @@ struct ReadFile {
   explicit ReadFile(io::Dataset read) : dataset(std::move(read)) {}
 
   io::Dataset dataset;
-  /// The file, what it held (io::contentHash()), and how it was read.
+  /// The file, what it held (io::contentHash(); empty: read for no training), and how it was read.
   std::string path, hash, format = "auto";
   bool strict = false, strictWords = false, limited = false;
   int64_t skipBad = 0;

@@ -29,11 +29,10 @@ sheaf_status sheaf_values_read(sheaf_model *model, const char *path,
     io::ReadOptions reading;
     if (asked.format)
       reading.format = fromArguments([&] { return io::parseDataFormat(asked.format); });
-    if (asked.limit)
-      reading.limit = static_cast<int64_t>(std::min<uint64_t>(asked.limit, INT64_MAX));
+    reading.limit = countOf(asked.limit, reading.limit);
     reading.dims = &of->model().dims;
     reading.strict = asked.strict != 0;
-    reading.skipBad = static_cast<int64_t>(std::min<uint64_t>(asked.skip_bad, INT64_MAX));
+    reading.skipBad = countOf(asked.skip_bad);
     reading.stop = tokenOf(asked.stop);
     io::SourceText text = readText(path);
     io::VocabularyReader tokens(of->vocabularies(), asked.strict_words != 0);
@@ -46,7 +45,8 @@ sheaf_status sheaf_values_read(sheaf_model *model, const char *path,
     }
     ReadFile &file = *store->file;
     file.path = path;
-    file.hash = io::contentHash(text.text);
+    if (of->origin() || of->model().training) // else no training is told of it
+      file.hash = io::contentHash(text.text);
     if (asked.format)
       file.format = asked.format;
     file.strict = reading.strict;

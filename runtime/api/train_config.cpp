@@ -24,6 +24,11 @@ bool isRead(const ReadFile *file, const fit::TrainConfig &config) {
          file->strictWords == config.strictVocab && orEmpty(file->skipBad) == config.skipBadLines;
 }
 
+void setHash(const ReadFile &file, const char *option, fit::TrainConfig &config) {
+  if (!file.hash.empty())
+    config.hashes[option] = file.hash;
+}
+
 void describeModel(const LoadedModel &loaded, fit::TrainConfig &config) {
   const rt::Model &model = loaded.model();
   if (loaded.origin()) {
@@ -32,8 +37,7 @@ void describeModel(const LoadedModel &loaded, fit::TrainConfig &config) {
     for (const auto &[name, value] : model.dims)
       config.dims.push_back(fmt::format("{}={}", name, value));
     config.constants = io::constantsText(model.constants);
-    bool isBf16 = loaded.artefact().description().code().numerics.find("bf16") != std::string::npos;
-    config.precision = isBf16 ? "bf16" : "f32";
+    config.precision = loaded.artefact().description().code().isBf16() ? "bf16" : "f32";
   }
   config.loss = model.entry.name;
   if (config.model.empty())
@@ -60,7 +64,7 @@ void describeData(const ReadFile *file, fit::TrainConfig &config) {
     return;
   }
   config.data = file->path;
-  config.hashes["--data"] = file->hash;
+  setHash(*file, "--data", config);
 }
 
 } // namespace
@@ -108,7 +112,7 @@ void describeMeasures(std::span<const GivenMeasure> measures, fit::TrainConfig &
   }
   if (isFile) {
     config.dev = file->path;
-    config.hashes["--dev"] = file->hash;
+    setHash(*file, "--dev", config);
   } else {
     config.untold.emplace_back("--dev");
   }

@@ -5,7 +5,6 @@
 #include "runtime/api/handles.h"
 #include "runtime/fit/training.h"
 
-#include <memory>
 #include <span>
 
 namespace sheaf::api {

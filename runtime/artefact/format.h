@@ -82,6 +82,7 @@ struct CodeSection {
   /// in bf16 also `bf16 pairs` or `bf16 tiles`. Results have the same bits on machines that run
   /// code of one class.
   std::string numerics;
+  bool isBf16() const { return numerics.find("bf16") != std::string::npos; }
   std::vector<Library> libraries;
   std::string body; ///< more of it, as those know who know the form: of kImage a message, ImageBody
   Section code;     ///< of kImage: rt::LoadedCode::image()

@@ -262,9 +262,8 @@ driver::BenchModel LoadedModel::benchModel() const {
     return {compiled->model(), compiled->target(), compiled->precision(), compiled->codeBytes(),
             compiled.get()};
   const artefact::Description &description = artefact->description();
-  bool narrow = description.code().numerics.find("bf16") != std::string::npos;
   return {artefact->model(), description.target(),
-          narrow ? driver::Precision::Bf16 : driver::Precision::F32,
+          description.code().isBf16() ? driver::Precision::Bf16 : driver::Precision::F32,
           description.image.layout.bytes()};
 }
 
