@@ -89,7 +89,7 @@ sheaf_status sheaf_engine_submit(sheaf_engine *engine, sheaf_batch *batch,
     if (asked.timeout && asked.timeout < UINT64_MAX - now)
       request.deadline = now + asked.timeout;
     request.stop = tokenOf(asked.stop);
-    request.limits.steps = static_cast<int64_t>(std::min<uint64_t>(asked.max_steps, INT64_MAX));
+    request.limits.steps = countOf(asked.max_steps);
     if (asked.max_depth)
       request.limits.stackBytes = rt::stackBytesFor(
           engine->model->model(), std::min<uint64_t>(asked.max_depth, uint64_t(1) << 32));

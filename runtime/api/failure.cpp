@@ -57,6 +57,15 @@ sheaf_failure failureOf(const std::string &text, sheaf_cause cause, const Failed
   return told;
 }
 
+sheaf_failure failureOf(const std::optional<FailedInstance> &failed) {
+  if (failed)
+    return failureOf(failed->error.message(), causeOf(failed->error.cause()), failed->at,
+                     failed->place);
+  sheaf_failure none{};
+  none.instance = -1;
+  return none;
+}
+
 } // namespace sheaf::api
 
 using namespace sheaf::api;
@@ -69,10 +78,8 @@ sheaf_status sheaf_result_failure(const sheaf_result *result, size_t instance,
       throw Invalid("the result has no instance " + std::to_string(instance) + " but " +
                     std::to_string(data.items.size()));
     const ResultData::Item &item = data.items[instance];
-    sheaf_failure told{};
-    told.instance = -1;
-    if (!item.slots)
-      told = failureOf(item.error, item.cause, item.at);
+    sheaf_failure told =
+        item.slots ? failureOf(std::nullopt) : failureOf(item.error, item.cause, item.at);
     tell(told, given(failure, "failure"), "failure");
   });
 }

@@ -1,6 +1,5 @@
 // Measures of a model over data.
 #include "runtime/api/measure.h"
-#include "runtime/api/failure.h"
 #include "runtime/api/options.h"
 #include "runtime/api/weights.h"
 
@@ -14,7 +13,7 @@ using namespace sheaf::api;
 
 api::TakenMeasure::TakenMeasure(fit::Measure taken) : measure(std::move(taken)) {
   if (measure.firstFailed)
-    failedAt = api::failedAt(*measure.firstFailed);
+    failed.emplace(*measure.firstFailed, measure.firstPlace);
   if (measure.confusion)
     for (const auto &[which, times] : measure.confusion->counts())
       cells.push_back({which.first, which.second, times});
@@ -76,8 +75,7 @@ sheaf_status sheaf_measure_take(sheaf_session *session, sheaf_model *model,
     std::shared_ptr<const ValueStore> store = valuesOf(data, of);
     fit::Metric metric = metricOf(asked, *of);
     fit::EvaluateOptions how;
-    if (asked.batch)
-      how.batch = static_cast<int64_t>(std::min<uint64_t>(asked.batch, INT64_MAX));
+    how.batch = countOf(asked.batch, how.batch);
     how.stop = tokenOf(asked.stop);
     std::lock_guard lock(running->mutex);
     RunningModel &origin = runningFor(*running, of);
@@ -117,13 +115,7 @@ sheaf_status sheaf_measure_scores(const sheaf_measure *measure, sheaf_scores *sc
 
 sheaf_status sheaf_measure_failure(const sheaf_measure *measure, sheaf_failure *failure) {
   return guarded([&] {
-    const TakenMeasure &taken = *given(measure, "measure").taken;
-    sheaf_failure told{};
-    told.instance = -1;
-    if (const std::optional<RunError> &first = taken.measure.firstFailed)
-      told = failureOf(first->message(), causeOf(first->cause()), taken.failedAt,
-                       taken.measure.firstPlace);
-    tell(told, given(failure, "failure"), "failure");
+    tell(failureOf(given(measure, "measure").taken->failed), given(failure, "failure"), "failure");
   });
 }
 

@@ -2,11 +2,12 @@
 #ifndef SHEAF_RUNTIME_API_MEASURE_H
 #define SHEAF_RUNTIME_API_MEASURE_H
 
-#include "runtime/api/handles.h"
+#include "runtime/api/failure.h"
 #include "runtime/fit/evaluate.h"
 #include "sheaf/train.h"
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,7 +20,7 @@ struct TakenMeasure {
     int64_t actual, predicted, times;
   };
   fit::Measure measure;
-  FailedAt failedAt; ///< of the first that failed
+  std::optional<FailedInstance> failed; ///< the first
   std::vector<Cell> cells;
 };
 

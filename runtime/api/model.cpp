@@ -1,8 +1,8 @@
 // Errors, models, types and vocabularies.
 #include "runtime/api/handles.h"
 #include "runtime/api/options.h"
-#include "runtime/io/checksum.h"
 
+#include "runtime/io/checksum.h"
 #include "runtime/io/name_pattern.h"
 #include "runtime/io/types.h"
 #include "runtime/model/members.h"
@@ -26,10 +26,8 @@ sheaf_status fail(sheaf_status status, const char *text, const ErrorPlace &place
   try {
     lastError = {status, text, message ? message : text, place};
   } catch (const std::bad_alloc &) {
+    lastError = {};
     lastError.status = status;
-    lastError.text.clear();
-    lastError.message.clear();
-    lastError.place = {};
   }
   return status;
 }

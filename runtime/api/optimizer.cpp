@@ -32,7 +32,7 @@ double api::fraction(double number, double byDefault, const char *name) {
 rt::LearningRate api::rateOf(double learningRate, const char *schedule, uint64_t warmup) {
   rt::LearningRate rate;
   rate.peak = orDefault(learningRate, rate.peak, "learning_rate");
-  rate.warmup = static_cast<int64_t>(std::min<uint64_t>(warmup, INT64_MAX));
+  rate.warmup = countOf(warmup);
   if (schedule)
     rate.schedule = fromArguments([&] { return rt::scheduleNamed(schedule); });
   return rate;
@@ -44,7 +44,7 @@ sheaf_status sheaf_learning_rate(const sheaf_rate_options *options, uint64_t ste
     rt::LearningRate rates = rateOf(asked.learning_rate, asked.schedule, asked.warmup);
     if (rates.schedule != rt::LearningRate::Constant && asked.steps == 0)
       throw Invalid("options.steps is 0: nothing says where a schedule that is not constant ends");
-    rates.total = static_cast<int64_t>(std::min<uint64_t>(asked.steps, INT64_MAX));
+    rates.total = countOf(asked.steps);
     given(rate, "rate") = rates.at(static_cast<int64_t>(std::min<uint64_t>(step, INT64_MAX - 1)));
   });
 }

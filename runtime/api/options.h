@@ -5,6 +5,7 @@
 #include "runtime/api/handles.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <type_traits>
 
@@ -48,6 +49,11 @@ template <typename Told> void tell(Told told, Told &out, const char *type) {
   std::memcpy(bytes, &told, std::min(size, sizeof told));
   if (size > sizeof told)
     std::memset(bytes + sizeof told, 0, size - sizeof told);
+}
+
+/// A number of an options struct; 0: the default.
+inline int64_t countOf(uint64_t number, int64_t byDefault = 0) {
+  return number ? static_cast<int64_t>(std::min<uint64_t>(number, INT64_MAX)) : byDefault;
 }
 
 } // namespace sheaf::api

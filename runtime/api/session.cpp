@@ -81,8 +81,7 @@ rt::SessionOptions api::sessionOptions(const sheaf_session_options &given, const
     options.keepBytes = given.fold_memory;
   options.sampleSeed = given.sample_seed;
   options.checkResults = given.check_results != 0;
-  if (given.max_steps)
-    options.maxSteps = static_cast<int64_t>(std::min<uint64_t>(given.max_steps, INT64_MAX));
+  options.maxSteps = countOf(given.max_steps, options.maxSteps);
   if (given.max_depth)
     options.hostStackBytes =
         rt::stackBytesFor(model, std::min<uint64_t>(given.max_depth, uint64_t(1) << 32));

@@ -31,19 +31,13 @@ struct sheaf_training {
   std::vector<Dev> dev;
   std::vector<std::shared_ptr<const TakenMeasure>> measures; ///< of the last epoch
   std::string error, anomaly;                                ///< of the last event
-  std::optional<RunError> failed;                            ///< that `error` tells of
-  FailedAt failedAt;
-  std::string failedPlace; ///< where it was read
+  std::optional<FailedInstance> failed;                      ///< that `error` tells of
   std::unique_ptr<fit::Training> training;
 };
 
 namespace {
 
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
-
-int64_t countOf(uint64_t number, int64_t byDefault) {
-  return number ? static_cast<int64_t>(std::min<uint64_t>(number, INT64_MAX)) : byDefault;
-}
 
 rt::LossScale lossScaleOf(double asked, const rt::Model &model) {
   if (asked < 0 || (asked == 0 && model.f16))
@@ -72,8 +66,8 @@ fit::TrainingOptions optionsOf(const sheaf_training_options &asked, const Loaded
   fit::TrainingOptions options;
   rt::TrainerOptions &trainer = options.trainer;
   options.epochs = countOf(asked.epochs, options.epochs);
-  options.patience = countOf(asked.patience, 0);
-  options.checkpointEvery = countOf(asked.checkpoint_every, 0);
+  options.patience = countOf(asked.patience);
+  options.checkpointEvery = countOf(asked.checkpoint_every);
   options.keep = asked.keep ? std::max<int64_t>(asked.keep, 0) : options.keep;
   options.keepBest = asked.keep_best != 0;
   trainer.batch = countOf(asked.batch, trainer.batch);
@@ -190,11 +184,12 @@ sheaf_training_event tellEvent(sheaf_training &of, fit::Training::Event event) {
   of.failed.reset();
   if (event.kind == Event::Step) {
     const rt::TrainingStep &step = event.step;
-    fit::Data data = dataOf(*of.data);
-    of.failed = step.failed ? step.error : std::nullopt;
-    of.error = step.failed ? data.failure(*step.error) : "";
-    of.failedAt = step.failed ? failedAt(*step.error) : FailedAt();
-    of.failedPlace = step.failed && data.nameOf ? data.nameOf(step.error->instance()) : "";
+    of.error.clear();
+    if (step.failed) {
+      fit::Data data = dataOf(*of.data);
+      of.error = data.failure(*step.error);
+      of.failed.emplace(*step.error, data.nameOf ? data.nameOf(step.error->instance()) : "");
+    }
     of.anomaly = step.anomaly ? step.anomaly->message() : "";
     tellStep(of, step, told);
     told.kind = SHEAF_TRAINING_STEP;
@@ -287,12 +282,7 @@ sheaf_status sheaf_training_failure(const sheaf_training *training, sheaf_failur
   return guarded([&] {
     const sheaf_training &of = given(training, "training");
     std::lock_guard lock(of.running->mutex);
-    sheaf_failure told{};
-    told.instance = -1;
-    if (of.failed)
-      told =
-          failureOf(of.failed->message(), causeOf(of.failed->cause()), of.failedAt, of.failedPlace);
-    tell(told, given(failure, "failure"), "failure");
+    tell(failureOf(of.failed), given(failure, "failure"), "failure");
   });
 }
 

@@ -67,14 +67,11 @@ sheaf_status sheaf_words_count(const char *path, const sheaf_count_options *opti
     io::ReadOptions reading;
     if (asked.format)
       reading.format = fromArguments([&] { return io::parseDataFormat(asked.format); });
-    auto limited = [](uint64_t number, int64_t byDefault) {
-      return number ? static_cast<int64_t>(std::min<uint64_t>(number, INT64_MAX)) : byDefault;
-    };
-    reading.skipBad = limited(asked.skip_bad, 0);
+    reading.skipBad = countOf(asked.skip_bad);
     reading.stop = tokenOf(asked.stop);
     io::WordCounter::Options counting;
-    counting.minCount = limited(asked.min_count, counting.minCount);
-    counting.maxSize = limited(asked.max_size, counting.maxSize);
+    counting.minCount = countOf(asked.min_count, counting.minCount);
+    counting.maxSize = countOf(asked.max_size, counting.maxSize);
     io::SourceText text = readText(path);
     try {
       std::map<std::string, io::Vocabulary> built =
