@@ -130,12 +130,6 @@ constexpr std::array kLater = {
     "forks",     "target_cache",   "target",  "tokenizer", "constants",   "parts",
     "sums",      "own_weights",    "untold",  "lr_factors"};
 
-std::string numberText(double number) {
-  std::string text;
-  io::appendNumber(text, number);
-  return text;
-}
-
 } // namespace
 
 void TrainConfig::save(const std::string &path) const {
@@ -229,7 +223,7 @@ void describeOptions(const TrainingOptions &options, const rt::Model &model, Tra
   config.lossScale = isDynamic == model.f16 && (isDynamic || trainer.lossScale.scale() == 1)
                          ? "auto"
                      : isDynamic ? "dynamic"
-                                 : numberText(trainer.lossScale.scale());
+                                 : textOf(trainer.lossScale.scale());
   config.ema = std::max(trainer.averageDecay, 0.0);
   config.schedule = rt::scheduleName(trainer.rate.schedule);
   config.rate = trainer.rate.peak;
@@ -252,9 +246,9 @@ void describeOptions(const TrainingOptions &options, const rt::Model &model, Tra
   for (size_t i = 0; i < options.updates.size(); ++i) {
     const rt::ParamUpdate &update = options.updates[i];
     if (update.rate != 1)
-      config.rateFactors.push_back(model.params[i].name + "=" + numberText(update.rate));
+      config.rateFactors.push_back(model.params[i].name + "=" + textOf(update.rate));
     if (update.decay)
-      config.decayFor.push_back(model.params[i].name + "=" + numberText(*update.decay));
+      config.decayFor.push_back(model.params[i].name + "=" + textOf(*update.decay));
   }
 }
 

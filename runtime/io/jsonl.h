@@ -34,7 +34,7 @@ public:
   /// What the context names must outlive this. Throws UserError when a vocabulary is missing.
   explicit JsonInstanceReader(const ReadContext &context);
 
-  /// The messages of its TextErrors begin with the JSON path of the field.
+  /// Its TextErrors have the JSON path of the field (TextError::field).
   const std::vector<rt::Slot> &read(std::string_view text) override;
   std::map<std::string, int64_t> ignored() const override { return ignored_; }
 

@@ -12,7 +12,6 @@
 #include "runtime/model/value.h"
 
 #include <functional>
-#include <memory>
 #include <string>
 #include <vector>
 

@@ -12,8 +12,8 @@
 
 namespace sheaf {
 
-/// Edits that make one name the other: a letter more, less or another, or two exchanged. Counts no
-/// further than `limit`.
+/// Edits that make one name the other: a letter more, less or another, or two exchanged. More than
+/// `limit` where the lengths alone tell.
 inline size_t editDistance(std::string_view a, std::string_view b, size_t limit = SIZE_MAX / 2) {
   if (a.size() > b.size() + limit || b.size() > a.size() + limit)
     return limit + 1;

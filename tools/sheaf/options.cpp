@@ -1,7 +1,7 @@
 //===- options.cpp - Options that several subcommands share ---------------===//
 #include "tools/sheaf/options.h"
-#include "runtime/io/checksum.h"
 
+#include "runtime/io/checksum.h"
 #include "tools/sheaf/command.h"
 #include "tools/sheaf/tables.h"
 #include "tools/sheaf/weights.h"
