@@ -13,6 +13,9 @@
 
 namespace sheaf::python {
 
+/// Words that Python has of an object before its address, the first of them that of its values.
+inline constexpr ptrdiff_t kWordsBefore = 4;
+
 /// Which of the values of its objects a class has under a name; -1: that is not known. It stays as
 /// long as the class is there.
 Py_ssize_t valuePlace(PyTypeObject *type, PyObject *name);
@@ -20,7 +23,7 @@ Py_ssize_t valuePlace(PyTypeObject *type, PyObject *name);
 /// The value at a place of an object whose class has it, or null: it is asked for the attribute.
 inline PyObject *valueAt([[maybe_unused]] PyObject *object, [[maybe_unused]] Py_ssize_t place) {
 #if PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x030C0000
-  PyObject **values = reinterpret_cast<PyObject ***>(object)[-4];
+  PyObject **values = reinterpret_cast<PyObject ***>(object)[-kWordsBefore];
   return values ? values[place] : nullptr;
 #else
   return nullptr;

@@ -30,6 +30,12 @@ struct Member {
   Py_ssize_t offset = -1;
   Py_ssize_t place = -1;    ///< among attribute values; -1: none
   PyObject *name = nullptr; ///< interned
+
+  /// Whether there is no such token of its vocabulary.
+  bool lacks(int64_t number) const {
+    return kind == rt::TypeKind::Token &&
+           static_cast<uint64_t>(number) >= static_cast<uint64_t>(tokens);
+  }
 };
 
 /// A part of this type.

@@ -18,9 +18,6 @@ PyObject *fieldOf(PyObject *object, const Member &member) {
   return member.place >= 0 ? valueAt(object, member.place) : nullptr;
 }
 
-/// What Python has of an object before its address.
-constexpr ptrdiff_t kBeforeObject = 4 * sizeof(PyObject *);
-
 /// A sequence whose elements are those of a list: itself, or a copy. Throws Refusal for what is
 /// none, such as a generator, which could be read only once.
 nb::object elementsOf(PyObject *object, const std::string &wanted) {
@@ -117,20 +114,17 @@ void Encoder::secure() {
   }
 }
 
-Slot *Encoder::optional(const OptionalData &data, bool isNone, Slot *to) {
+void Encoder::enterOptional(const OptionalData &data, PyObject *part, bool held, Slot *to) {
+  bool isNone = part == Py_None;
   Slot *slots = heap_.allocate(isNone ? 1 : 1 + data.value.slots);
   slots[0] = isNone ? data.none : data.some;
   *to = std::bit_cast<Slot>(slots);
-  return slots + 1;
-}
-
-void Encoder::enterOptional(const OptionalData &data, PyObject *part, bool held, Slot *to) {
-  to = optional(data, part == Py_None, to);
-  if (part == Py_None) {
+  if (isNone) {
     if (held)
       Py_DECREF(part);
     return;
   }
+  to = slots + 1;
   if (data.value.kind == TypeKind::Data)
     if (const Reading *reading = model_.classes().known(data.value.data, Py_TYPE(part)))
       return enterData(part, held, *reading, to);
@@ -149,8 +143,7 @@ inline bool Encoder::putFlat(PyObject *object, const Reading &reading, Slot *to)
     int64_t number;
     if (!part || !isSmallInt(part, number))
       return false;
-    if (member.kind == TypeKind::Token &&
-        static_cast<uint64_t>(number) >= static_cast<uint64_t>(member.tokens))
+    if (member.lacks(number))
       return false;
     if (!slots)
       at = slots = heap_.allocate(reading.slots);
@@ -213,8 +206,7 @@ void Encoder::walk() {
       if (isSmallInt(part, number)) [[likely]] {
         if (held)
           Py_DECREF(part); // an int's end runs no code
-        if (member->kind == TypeKind::Token &&
-            static_cast<uint64_t>(number) >= static_cast<uint64_t>(member->tokens)) [[unlikely]]
+        if (member->lacks(number)) [[unlikely]]
           noToken(model_, member->type, number);
         *to = number;
         continue;
@@ -232,12 +224,8 @@ void Encoder::enter(nb::object held, uint32_t type, Slot *to) {
   PyObject *object = held.ptr();
   switch (TypeKind kind = model_.type(type).kind) {
   case TypeKind::Data: {
-    if (const OptionalData *data = model_.classes().optional(model_.type(type).data)) {
-      to = optional(*data, object == Py_None, to);
-      if (object != Py_None)
-        enter(std::move(held), data->value.type, to);
-      return;
-    }
+    if (const OptionalData *data = model_.classes().optional(model_.type(type).data))
+      return enterOptional(*data, held.release().ptr(), /*held=*/true, to);
     const Reading &reading = readingOf(object, type);
     return enterData(held.release().ptr(), true, reading, to);
   }
@@ -317,7 +305,7 @@ void Encoder::enterData(PyObject *object, bool held, const Reading &reading, Slo
   } else if (frame.end - members > 1) {
     if (PyObject *last = fieldOf(object, frame.end[-1])) {
       __builtin_prefetch(last);
-      __builtin_prefetch(reinterpret_cast<char *>(last) - kBeforeObject);
+      __builtin_prefetch(reinterpret_cast<PyObject **>(last) - kWordsBefore);
     }
   }
 }

@@ -74,8 +74,6 @@ private:
   /// The value of an object with numbers alone, if they are plain ints. Nothing else is looked at.
   bool putFlat(PyObject *object, const Reading &reading, rt::Slot *to);
   void enterOptional(const OptionalData &data, PyObject *object, bool held, rt::Slot *to);
-  /// Writes what is around a value that may be None. Gives the place of the value.
-  rt::Slot *optional(const OptionalData &data, bool isNone, rt::Slot *to);
   const Reading &readingOf(PyObject *object, uint32_t type);
   void enterTuple(PyObject *object, uint32_t type, rt::Slot *to);
   void enterList(PyObject *object, uint32_t type, rt::Slot *to);

@@ -153,9 +153,8 @@ class Compiled(AsyncCalls):
         weights = {name: param.value for name, param in program.weights.items()}
         options = {**self._options, **more}
         if program.vocabularies:
-            given = options.get("vocab")
-            given = {} if given is None else given if isinstance(given, dict) else {"": given}
-            options["vocab"] = {**program.vocabularies, **given}
+            given = options.pop("vocabularies", None) if options.get("vocab") is None else options["vocab"]
+            options["vocab"] = {**program.vocabularies, **native.vocabularies_by_name(given)}
         if weights:
             options["weights"] = weights
         try:
@@ -218,7 +217,7 @@ class Compiled(AsyncCalls):
     def _explain(self, entry, columns, repetitions):
         model = self._made_ready(entry).model
         with boundary.names(self._program, entry, model):
-            if columns and not (len(columns) == 1 and boundary.is_encoded(columns[0])):
+            if columns:
                 columns = boundary.arguments(self._program, entry, columns)
             return model.explain(*columns, repetitions=repetitions)
 
@@ -273,20 +272,22 @@ class _Ready:
     """A model that can be run as long as nothing that it was made of has changed. Asking must cost
     little: it is done at each call."""
 
-    __slots__ = ("model", "count", "_compiled", "_version", "_guards", "_params")
+    __slots__ = ("model", "count", "_compiled", "_version", "_guards", "_params", "_closely")
 
     def __init__(self, compiled, entry, model):
         program = compiled._program
         self.model, self._compiled, self._version = model, compiled, compiled._version
         self.count = len(program.signatures[entry])
         self._params = [(param, compiled._seen[name]) for name, param in program.weights.items()]
-        self._guards = []
+        self._guards, self._closely = [], False
         for holder, name, value in program.watched:
             space = holder if isinstance(holder, dict) else getattr(holder, "__dict__", None)
-            if space is None or isinstance(space.get(name, _MISSING), (list, _Missing)):
-                self._guards.append((_Slow(compiled), name, True))
+            now = _MISSING if space is None else space.get(name, _MISSING)
+            # Of a list it is what it holds that counts, unless it is itself what was watched.
+            if now is _MISSING or isinstance(now, list) and now is not value:
+                self._closely = True
             else:
-                self._guards.append((space, name, space[name]))
+                self._guards.append((space, name, now))
 
     def holds(self):
         """Whether all is as it was; if in doubt not, and then it is looked at closely."""
@@ -295,25 +296,14 @@ class _Ready:
                 self._compiled._ask_watchers()
         if self._version != self._compiled._version:
             return False
+        if self._closely:
+            self._compiled._unchanged()
         for space, name, value in self._guards:
             if space.get(name) is not value:
                 return False
         for param, value in self._params:
             if param.value is not value:
                 return False
-        return True
-
-
-class _Slow:
-    """Looks closely each time."""
-
-    __slots__ = ("compiled",)
-
-    def __init__(self, compiled):
-        self.compiled = compiled
-
-    def get(self, name):
-        self.compiled._unchanged()
         return True
 
 

@@ -67,10 +67,9 @@ class Model(AsyncCalls):
         for constructor, cls in (classes or {}).items():
             if cls is typing.Optional:
                 native.bind_optional(constructor)
-                for data, (_, constructors) in enumerate(self._about["data"]):
-                    for name, fields in constructors:
-                        if name == constructor:
-                            self._about["optional"][data] = fields[0][1]
+                self._about["optional"] |= {data: fields[0][1]
+                                            for data, (_, constructors) in enumerate(self._about["data"])
+                                            for name, fields in constructors if name == constructor}
             else:
                 native.bind(constructor, cls, True)
                 made[constructor] = cls
@@ -398,14 +397,15 @@ def _line_finder(name, text):
     return line_of
 
 
+def vocabularies_by_name(given):
+    """What `vocab` is: by name, or the one of `token` alone, or none."""
+    return {} if given is None else given if isinstance(given, Mapping) else {"": given}
+
+
 def _vocabularies(given):
     """(name, path, words, size) of each."""
-    if given is None:
-        return []
-    if not isinstance(given, Mapping):
-        given = {"": given}
     found = []
-    for name, one in given.items():
+    for name, one in vocabularies_by_name(given).items():
         if isinstance(one, (str, os.PathLike)):
             found.append((name, path_text(one), [], 0))
         elif isinstance(one, int):

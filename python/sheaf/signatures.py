@@ -125,8 +125,10 @@ def _fits(module, annotation, array, bound, what):
     if len(dims) != len(shape):
         raise ShapeError(f"{what} is {annotation!r}, and is {type_of(array)}")
     for dim, extent in zip(dims, shape):
-        if re.fullmatch(r"[A-Za-z_]\w*", dim) and _number(module, dim) is None:
-            wanted = bound.setdefault(dim, extent)
+        if re.fullmatch(r"[A-Za-z_]\w*", dim):
+            wanted = _number(module, dim)
+            if wanted is None:
+                wanted = bound.setdefault(dim, extent)
         else:
             wanted = _value(module, dim, bound)
         if wanted is not None and wanted != extent:

@@ -5,17 +5,13 @@ from .text import Local
 
 
 class Owner:
-    """The model, or one of the layers that are alike: its members and functions.
-
-    `place` says in messages what it is.
-    """
+    """The model, or one of the layers that are alike: its members and functions."""
 
     def __init__(self, object, name, above=None):
         self.object, self.name, self.above = object, name, above
         self.members = {}    # attribute -> Local, or a list of Locals
         self.declared = []   # Code of params and lets
         self.functions, self.signatures = {}, {}  # (function, bound, axes), (function, bound) -> Declared
-        self.weights = []    # (Locals of its path, suffix) -> Param; see Lowering.weights
 
 
 class Declared:
@@ -106,10 +102,9 @@ class Program:
 
     def __init__(self):
         self.entries, self.weights, self.signatures, self.results = {}, {}, {}, {}
-        self.data, self.names, self.watched, self.owners = [], {}, [], {}
+        self.data, self.names, self.watched = [], {}, []
         self.vocabularies = {}
         self.text, self._text = "", None
-        self.option = None
 
     def place(self, line, column, end_line, end_column):
         return self._text.place(line, column, end_line, end_column)

@@ -34,11 +34,8 @@ class Iterables:
                         start = self.constant(more[0])
                         if not isinstance(start, int):
                             raise self.error(more[0], "the start must be known when the model is compiled")
-                    numbered = [Value(None, module=Parts([literal(start + i), v]))
-                                for i, v in enumerate(inner[0])]
-                    for made, v in zip(numbered, inner[0]):
-                        made.present = v.present
-                    return numbered
+                    return [Value(None, module=Parts([literal(start + i), v]), present=v.present)
+                            for i, v in enumerate(inner[0])]
                 if callee in ("reversed", "list", "tuple") and inner[0] is not None:
                     return inner[0][::-1] if callee == "reversed" else inner[0]
                 if callee == "zip" and any(x is not None for x in inner):
@@ -113,13 +110,13 @@ class Iterables:
             else:
                 lists.append(t)
             columns.append([Value(Code((t, f"[{i}]")), self.arrived(many.element)) for i in range(count)])
-        rows = [Value(None, module=Parts(list(row))) for row in zip(*columns)]
-        for i, row in enumerate(rows):
+        rows = []
+        for i, row in enumerate(zip(*columns)):
             # The end of the shortest is that of the loop.
-            conditions = [part.present for part in row.module.values if part.present]
+            conditions = [part.present for part in row if part.present]
             conditions += [Code(("len(", t, f") > {i}")) for t in lists]
-            if conditions:
-                row.present = joined(conditions, " && ")
+            rows.append(Value(None, module=Parts(list(row)),
+                              present=joined(conditions, " && ") if conditions else None))
         return rows
 
     def called_builtin(self, node):

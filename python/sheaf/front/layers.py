@@ -7,10 +7,7 @@ _CONSTANTS = (int, float, bool, str, type(None))
 
 
 class Layers:
-    def describe(self, owner):
-        return type(owner.object).__name__ if owner.object is not None else "the model"
-
-    def members(self, owner, prefix=""):
+    def members(self, owner):
         """Declares the parameters and layers that a Module has, once."""
         for attribute, value in vars(owner.object).items():
             if isinstance(value, Param):

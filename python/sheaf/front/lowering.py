@@ -29,7 +29,7 @@ class Lowering(Layers, Writing):
         self.extra = dict(extra or {})
         self.types = Scope(taken={"Option", "Nothing", "Just"})
         self.data = Registry(self.types, self.extra)
-        self.owners, self.layers = {}, {}
+        self.layers = {}
         self.pending = []
         self.used_operators = set()
         self.helpers = {}
@@ -73,7 +73,10 @@ class Lowering(Layers, Writing):
                 self.watch(obj, name, value)
                 return value
             words = words_of(obj, name)
-            return len(words) if words else None
+            if words is None:
+                return None
+            self.watch(obj, name, words)
+            return len(words)
         return ints
 
     # ---- Functions ----
@@ -193,7 +196,6 @@ class Lowering(Layers, Writing):
         program.vocabularies = self.vocabularies()
         program.data = list(self.data.declarations)
         program.watched = list(self.watched.values())
-        program.option = self.option
         for owner in [self.root, *self.layers.values()]:
             for d in owner.functions.values():
                 program.names[d.name.text] = d.name.python

@@ -31,10 +31,10 @@ class Value:
     __slots__ = ("code", "kind", "prec", "const", "module", "nonneg", "fresh", "name", "present")
 
     def __init__(self, code, kind=None, prec=ATOM, const=NO, module=None, nonneg=False, fresh=False,
-                 name=None):
+                 name=None, present=None):
         self.code, self.kind, self.prec, self.const = code, kind, prec, const
         self.module, self.nonneg, self.fresh, self.name = module, nonneg, fresh, name
-        self.present = None
+        self.present = present
 
     @property
     def is_const(self):

@@ -1,4 +1,6 @@
 """Modules in Modules: lists of layers that differ, tied names, constants that choose, early exits."""
+from types import MappingProxyType
+
 import numpy as np
 import pytest
 
@@ -278,9 +280,29 @@ def test_vocabularies_are_attributes(tmp_path):
     fast.save(tmp_path / "words.sheafc")
     assert np.allclose(sf.load(tmp_path / "words.sheafc")(["good"], ["x"]), wanted[:1])
     assert np.allclose(jit(model, vocab=["<unk>", "gut", "schlecht"])(["gut"], ["x"]), wanted[:1])
+    for given in ({"vocab": MappingProxyType({"": ["<unk>", "gut", "schlecht"]})},
+                  {"vocabularies": {"": ["<unk>", "gut", "schlecht"]}}):
+        assert np.allclose(jit(model, **given)(["gut"], ["x"]), wanted[:1])
     model.vocab = ["<unk>", "other", "words"]
     with pytest.raises(RuntimeError, match="'vocab' has changed"):
         fast(["good"], ["N"])
+
+
+class Around(Module):
+    def __init__(self, words):
+        self.words = Words(words, ["<unk>"])
+
+    def forward(self, word: Token) -> Float32["?"]:
+        return self.words.hot(word)
+
+
+def test_words_of_a_layer_are_watched():
+    model = Around(["<unk>", "good", "bad"])
+    fast = jit(model, vocab=3)
+    assert fast([1])[0].tolist() == [0, 1, 0]
+    model.words.vocab = ["<unk>", "good", "bad", "more"]
+    with pytest.raises(RuntimeError, match="'vocab' has changed"):
+        fast([1])
 
 
 def test_vocabularies_begin_with_what_is_unknown():
