@@ -32,7 +32,7 @@
 
 namespace sheaf {
 
-/// Where something is built: a file, and what of it, the end behind the last character.
+/// Where something is built: a file, and what of it, the end after the last character.
 struct BuildPlace {
   std::string file;
   LineColumn begin, end;

@@ -84,7 +84,7 @@ std::string BodyChecker::methodHelp(const std::string &name) const {
   if (!help.empty())
     return std::string(help);
   const ops::Op *op = ops::OpTable::get().find(name);
-  bool isFunction = state.findGlobal(name) || builtins().contains(name) || (op && !op->internal);
+  bool isFunction = state.findGlobal(name) || builtins.contains(name) || (op && !op->internal);
   return isFunction ? fmt::format("write {}(...)", name) : state.suggest(name, visibleValues());
 }
 
@@ -196,8 +196,8 @@ BodyChecker::E BodyChecker::callNamed(const Expr &callee, std::vector<Arg> args,
     E call = callGlobal(*named, name, args, callee.range, range, siteId, hint);
     return call ? call : refuseValue(name);
   }
-  if (auto builtin = builtins().find(name); builtin != builtins().end())
-    return (this->*builtin->second)(std::move(args), range, hint);
+  if (auto builtin = builtins.find(name); builtin != builtins.end())
+    return builtin->second(std::move(args), range, hint);
   if (const ops::Op *op = ops::OpTable::get().find(name); op && !op->internal)
     return operators.applyOp(*op, args, range);
   std::string_view help = foreignFunctionHelp(name);
@@ -412,7 +412,7 @@ BodyChecker::E BodyChecker::callFunction(FnInfo &fn, E layer, std::vector<Arg> a
     }
   }
   if (fn.emits)
-    bad |= !mayEmit(instantiate(fn.emits), fmt::format("'{}'", fn.name), range);
+    bad |= !emissions.mayEmit(instantiate(fn.emits), fmt::format("'{}'", fn.name), range);
   if (bad)
     return error(range);
   call->type = extents.close(instantiate(fn.result), mark);

@@ -5,14 +5,15 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "compiler/frontend/CheckerBodies.h"
+#include "compiler/frontend/CheckerEmits.h"
 
 #include <fmt/format.h>
 
 namespace sheaf {
 
-/// Whether the type of the function around says that it emits this; `what` does.
-bool BodyChecker::mayEmit(TypeRef emits, const std::string &what, SourceRange range) {
+void EmitCalls::addTo(BuiltinTable &table) { table["emit"] = rule(*this, &EmitCalls::emit); }
+
+bool EmitCalls::mayEmit(TypeRef emits, const std::string &what, SourceRange range) {
   if (isError(emits))
     return true;
   if (!context->fn) {
@@ -38,7 +39,7 @@ bool BodyChecker::mayEmit(TypeRef emits, const std::string &what, SourceRange ra
   return false;
 }
 
-BodyChecker::E BodyChecker::builtinEmit(std::vector<Arg> args, SourceRange range, TypeRef) {
+EmitCalls::E EmitCalls::emit(std::vector<Arg> args, SourceRange range, TypeRef) {
   if (!wantArgs(args, 1, 1, "emit", range))
     return error(range);
   const FnInfo *fn = context->fn;
@@ -50,25 +51,6 @@ BodyChecker::E BodyChecker::builtinEmit(std::vector<Arg> args, SourceRange range
   if (isError(value->type) || isError(fn->emits))
     return error(range);
   return state.makeBuiltin(typed::Builtin::Emit, {value}, range, types.unit());
-}
-
-/// A call whose value is not used has none.
-void BodyChecker::checkDoStmt(const Stmt &stmt, typed::BlockExpr &block) {
-  E value = infer(*stmt.value);
-  TypeRef type = types.resolve(value->type);
-  if (isError(type))
-    return;
-  if (!type->is(TypeKind::Tuple) || !type->args.empty()) {
-    diags.error(stmt.range, "the value of this expression is not used",
-                "name it with 'let', or make it the last line of the block");
-    return;
-  }
-  typed::Stmt result;
-  result.range = stmt.range;
-  result.pattern = patterns.makePattern(typed::PatternKind::Wildcard, stmt.range, type);
-  result.value = value;
-  result.type = type;
-  block.stmts.push_back(std::move(result));
 }
 
 } // namespace sheaf

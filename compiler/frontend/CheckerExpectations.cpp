@@ -115,7 +115,7 @@ void BodyChecker::reportMismatch(SourceRange range, const Expectation &expected,
   std::string help = expected.help;
   bool isNumber = want->is(TypeKind::Float) || want->is(TypeKind::Int) ||
                   (want->is(TypeKind::Variable) && want->numeric);
-  if (help == oneAccumulator && isNumber && have->is(TypeKind::Tensor) &&
+  if (help == LoopCalls::oneAccumulator && isNumber && have->is(TypeKind::Tensor) &&
       have->tensor.dtype == ops::DType::F32) {
     std::string extents;
     for (const Dim &dim : have->tensor.dims)

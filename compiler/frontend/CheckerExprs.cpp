@@ -102,7 +102,7 @@ std::vector<std::string> BodyChecker::visibleValues() const {
   }
   for (const auto &[name, named] : state.fileScope().visible)
     names.push_back(name);
-  for (const auto &[name, rule] : builtins())
+  for (const auto &[name, rule] : builtins)
     names.emplace_back(name);
   for (const ops::Op &op : ops::OpTable::get().all())
     if (!op.internal)
@@ -334,32 +334,6 @@ BodyChecker::E BodyChecker::inferBinary(const BinaryExpr &expr, TypeRef hint) {
   return inferHostBinary(expr, lhs, rhs);
 }
 
-/// Whether an int is made of dims and literals alone.
-bool BodyChecker::isExtent(const typed::Expr &expr) const {
-  if (expr.is(typed::ExprKind::DimValue))
-    return true;
-  const auto *scalar = expr.as<typed::ScalarExpr>();
-  if (!scalar || scalar->op == typed::ScalarOp::Convert ||
-      !types.resolve(scalar->type)->is(TypeKind::Int))
-    return false;
-  bool hasDim = false;
-  for (const typed::Expr *operand : scalar->operands) {
-    bool isDim = isExtent(*operand);
-    if (!isDim && !operand->is(typed::ExprKind::Number))
-      return false;
-    hasDim |= isDim;
-  }
-  return hasDim;
-}
-
-BodyChecker::E BodyChecker::floatOf(E value) {
-  operators.settleLiterals({value});
-  auto *scalar = make<typed::ScalarExpr>(value->range, types.floatType());
-  scalar->op = typed::ScalarOp::Convert;
-  scalar->operands = {value};
-  return scalar;
-}
-
 BodyChecker::E BodyChecker::inferHostBinary(const BinaryExpr &expr, E lhs, E rhs) {
   using typed::ScalarOp;
   static const std::map<BinaryOp, ScalarOp> scalarOps = {
@@ -394,10 +368,10 @@ BodyChecker::E BodyChecker::inferHostBinary(const BinaryExpr &expr, E lhs, E rhs
     return refuse(lhs, a);
   if (!isScalar(b))
     return refuse(rhs, b);
-  if (a->is(TypeKind::Float) && isExtent(*rhs))
-    b = types.resolve((rhs = floatOf(rhs))->type);
-  else if (b->is(TypeKind::Float) && isExtent(*lhs))
-    a = types.resolve((lhs = floatOf(lhs))->type);
+  if (a->is(TypeKind::Float) && isExtent(types, *rhs))
+    b = types.resolve((rhs = hosts.floatOf(rhs))->type);
+  else if (b->is(TypeKind::Float) && isExtent(types, *lhs))
+    a = types.resolve((lhs = hosts.floatOf(lhs))->type);
   if (!types.subsume(a, b)) {
     std::string help;
     if (a->is(TypeKind::Int) && b->is(TypeKind::Float))
@@ -503,6 +477,25 @@ BodyChecker::E BodyChecker::inferList(const ListExpr &expr, TypeRef hint) {
                                                    Dim(static_cast<int64_t>(elements.size()))));
   list->elements = std::move(elements);
   return list;
+}
+
+/// A call whose value is not used has none.
+void BodyChecker::checkDoStmt(const Stmt &stmt, typed::BlockExpr &block) {
+  E value = infer(*stmt.value);
+  TypeRef type = types.resolve(value->type);
+  if (isError(type))
+    return;
+  if (!type->is(TypeKind::Tuple) || !type->args.empty()) {
+    diags.error(stmt.range, "the value of this expression is not used",
+                "name it with 'let', or make it the last line of the block");
+    return;
+  }
+  typed::Stmt result;
+  result.range = stmt.range;
+  result.pattern = patterns.makePattern(typed::PatternKind::Wildcard, stmt.range, type);
+  result.value = value;
+  result.type = type;
+  block.stmts.push_back(std::move(result));
 }
 
 } // namespace sheaf

@@ -145,7 +145,7 @@ bool BodyChecker::namesFunction(const Expr &expr) const {
   if (const Named *named = state.findGlobal(name->name))
     return isFunction(*named);
   const ops::Op *op = ops::OpTable::get().find(name->name);
-  return builtins().contains(name->name) || (op && !op->internal);
+  return builtins.contains(name->name) || (op && !op->internal);
 }
 
 BodyChecker::E BodyChecker::expandFunctionName(const Expr &expr, const Expectation &expected) {

@@ -1,10 +1,6 @@
-//===- CheckerLists.cpp - Checking built-in functions ---------------------===//
-//
-// What is built into the language beside operators: functions of lists, and of host scalars.
-//
-//===----------------------------------------------------------------------===//
+//===- CheckerLists.cpp - Checking functions of lists ---------------------===//
 
-#include "compiler/frontend/CheckerBodies.h"
+#include "compiler/frontend/CheckerLists.h"
 
 #include <fmt/format.h>
 
@@ -12,118 +8,21 @@
 
 namespace sheaf {
 
-const std::map<std::string_view, BodyChecker::BuiltinRule> &BodyChecker::builtins() {
-  static const std::map<std::string_view, BuiltinRule> table = {
-      {"map", &BodyChecker::builtinMap},
-      {"filter", &BodyChecker::builtinFilter},
-      {"fold", &BodyChecker::builtinFold},
-      {"scan", &BodyChecker::builtinScan},
-      {"loop", &BodyChecker::builtinLoop},
-      {"zip", &BodyChecker::builtinZip},
-      {"zip_shortest", &BodyChecker::builtinZipShortest},
-      {"range", &BodyChecker::builtinRange},
-      {"enumerate", &BodyChecker::builtinEnumerate},
-      {"reverse", &BodyChecker::builtinReverse},
-      {"len", &BodyChecker::builtinLen},
-      {"shape", &BodyChecker::builtinShape},
-      {"append", &BodyChecker::builtinAppend},
-      {"concat", &BodyChecker::builtinConcat},
-      {"rows", &BodyChecker::builtinRows},
-      {"einsum", &BodyChecker::builtinEinsum},
-      {"read", &BodyChecker::builtinRead},
-      {"read_all", &BodyChecker::builtinReadAll},
-      {"emit", &BodyChecker::builtinEmit},
-      {"min", &BodyChecker::builtinMin},
-      {"max", &BodyChecker::builtinMax},
-      {"abs", &BodyChecker::builtinAbs},
-      {"floor_div", &BodyChecker::builtinFloorDiv},
-      {"floor_mod", &BodyChecker::builtinFloorMod},
-      {"sqrt", &BodyChecker::builtinMath<typed::ScalarOp::Sqrt>},
-      {"exp", &BodyChecker::builtinMath<typed::ScalarOp::Exp>},
-      {"log", &BodyChecker::builtinMath<typed::ScalarOp::Log>},
-      {"pow", &BodyChecker::builtinMath<typed::ScalarOp::Pow>},
-      {"floor", &BodyChecker::builtinMath<typed::ScalarOp::Floor>},
-      {"ceil", &BodyChecker::builtinMath<typed::ScalarOp::Ceil>},
-      {"int", &BodyChecker::builtinInt},
-      {"float", &BodyChecker::builtinFloat},
-      {"token", &BodyChecker::builtinToken},
-  };
-  return table;
+void ListCalls::addTo(BuiltinTable &table) {
+  table["zip"] = rule(*this, &ListCalls::zip);
+  table["zip_shortest"] = rule(*this, &ListCalls::zipShortest);
+  table["range"] = rule(*this, &ListCalls::range);
+  table["enumerate"] = rule(*this, &ListCalls::enumerate);
+  table["reverse"] = rule(*this, &ListCalls::reverse);
+  table["len"] = rule(*this, &ListCalls::len);
+  table["shape"] = rule(*this, &ListCalls::shape);
+  table["append"] = rule(*this, &ListCalls::append);
+  table["concat"] = rule(*this, &ListCalls::concat);
+  table["rows"] = rule(*this, &ListCalls::rows);
 }
 
-//===----------------------------------------------------------------------===//
-// Arguments
-//===----------------------------------------------------------------------===//
-
-bool BodyChecker::wantArgs(const std::vector<Arg> &args, size_t least, size_t most,
-                           const std::string &name, SourceRange range) {
-  for (const Arg &arg : args)
-    if (arg.name) {
-      diags.error(arg.name->range, fmt::format("'{}' has no argument '{}'", name, arg.name->name));
-      return false;
-    }
-  if (args.size() >= least && args.size() <= most)
-    return true;
-  std::string count = least == most      ? std::to_string(least)
-                      : most == SIZE_MAX ? fmt::format("{} or more", least)
-                                         : fmt::format("{} or {}", least, most);
-  diags.error(range,
-              fmt::format("'{}' takes {} argument{}, but {} {} given", name, count,
-                          most == 1 ? "" : "s", args.size(), args.size() == 1 ? "is" : "are"));
-  return false;
-}
-
-/// What to write where a tensor stands for a list.
-std::string BodyChecker::listOfTensorHelp(const ops::TensorType &tensor) const {
-  if (tensor.dims.size() != 1)
-    return tensor.dims.empty() ? "" : "rows(x) is the list of the rows of a tensor";
-  std::string extent = dims.print(tensor.dims.front());
-  return fmt::format("range({}) is the list of the places of this vector, and x[i] an element",
-                     extent.find('?') == std::string::npos ? extent : "n");
-}
-
-BodyChecker::E BodyChecker::listArg(const Arg &arg, const std::string &what, bool allowLayers,
-                                    TypeRef hint, const std::string &order) {
-  if (arg.syntax && arg.syntax->is<LambdaExpr>())
-    return fail(arg.range, fmt::format("{} must be a list, but this is a function", what),
-                order.empty() ? "the function comes first" : order);
-  E list = inferArg(arg, hint);
-  TypeRef type = types.resolve(list->type);
-  if (type->is(TypeKind::Error))
-    return list;
-  if (type->is(TypeKind::Variable) && !type->numeric) {
-    types.subsume(type, types.list(types.variable()));
-    type = types.resolve(type);
-  }
-  if (!type->is(TypeKind::List)) {
-    std::string help = type->is(TypeKind::Tensor) ? listOfTensorHelp(type->tensor) : "";
-    // With the arguments in another order, a list stands elsewhere.
-    bool isMatrix = type->is(TypeKind::Tensor) && type->tensor.dims.size() >= 2;
-    if (!order.empty() && !isMatrix)
-      help = order + (help.empty() ? "" : "; " + help);
-    return fail(list->range,
-                fmt::format("{} must be a list, but this is '{}'", what, types.print(type)), help);
-  }
-  if (!allowLayers && types.contains(type, TypeKind::Layer))
-    return fail(list->range, fmt::format("{} cannot be a list of layers", what));
-  return list;
-}
-
-BodyChecker::E BodyChecker::functionArg(const Arg &arg, std::vector<TypeRef> params, TypeRef result,
-                                        const std::string &what, const std::string &help) {
-  return checkArg(arg, {types.function(std::move(params), result), what, help});
-}
-
-BodyChecker::E BodyChecker::builtinEinsum(std::vector<Arg> args, SourceRange range, TypeRef) {
-  return operators.einsum(args, range);
-}
-
-//===----------------------------------------------------------------------===//
-// Lists
-//===----------------------------------------------------------------------===//
-
-std::optional<BodyChecker::Zipped> BodyChecker::zipped(const std::vector<Arg> &args,
-                                                       const std::string &name, SourceRange range) {
+std::optional<ListCalls::Zipped> ListCalls::zipped(const std::vector<Arg> &args,
+                                                   const std::string &name, SourceRange range) {
   if (!wantArgs(args, 2, SIZE_MAX, name, range))
     return std::nullopt;
   std::vector<const typed::Expr *> lists;
@@ -140,7 +39,7 @@ std::optional<BodyChecker::Zipped> BodyChecker::zipped(const std::vector<Arg> &a
   return Zipped{std::move(lists), types.tuple(std::move(elements))};
 }
 
-BodyChecker::E BodyChecker::builtinZipShortest(std::vector<Arg> args, SourceRange range, TypeRef) {
+ListCalls::E ListCalls::zipShortest(std::vector<Arg> args, SourceRange range, TypeRef) {
   std::optional<Zipped> given = zipped(args, "zip_shortest", range);
   if (!given)
     return error(range);
@@ -160,7 +59,7 @@ BodyChecker::E BodyChecker::builtinZipShortest(std::vector<Arg> args, SourceRang
                            std::move(lists), range, types.list(row, shortest));
 }
 
-BodyChecker::E BodyChecker::builtinZip(std::vector<Arg> args, SourceRange range, TypeRef) {
+ListCalls::E ListCalls::zip(std::vector<Arg> args, SourceRange range, TypeRef) {
   std::optional<Zipped> given = zipped(args, "zip", range);
   if (!given)
     return error(range);
@@ -182,7 +81,7 @@ BodyChecker::E BodyChecker::builtinZip(std::vector<Arg> args, SourceRange range,
   return state.makeBuiltin(typed::Builtin::Zip, std::move(lists), range, types.list(row, length));
 }
 
-BodyChecker::E BodyChecker::builtinRange(std::vector<Arg> args, SourceRange range, TypeRef) {
+ListCalls::E ListCalls::range(std::vector<Arg> args, SourceRange range, TypeRef) {
   if (!wantArgs(args, 1, 2, "range", range))
     return error(range);
   std::vector<const typed::Expr *> bounds;
@@ -206,7 +105,7 @@ BodyChecker::E BodyChecker::builtinRange(std::vector<Arg> args, SourceRange rang
                            types.list(types.intType(), length));
 }
 
-BodyChecker::E BodyChecker::builtinEnumerate(std::vector<Arg> args, SourceRange range, TypeRef) {
+ListCalls::E ListCalls::enumerate(std::vector<Arg> args, SourceRange range, TypeRef) {
   if (!wantArgs(args, 1, 1, "enumerate", range))
     return error(range);
   E list = listArg(args[0], "the argument of 'enumerate'", false);
@@ -218,7 +117,7 @@ BodyChecker::E BodyChecker::builtinEnumerate(std::vector<Arg> args, SourceRange 
       types.list(types.tuple({types.intType(), element}), extents.lengthOf(*list)));
 }
 
-BodyChecker::E BodyChecker::builtinReverse(std::vector<Arg> args, SourceRange range, TypeRef hint) {
+ListCalls::E ListCalls::reverse(std::vector<Arg> args, SourceRange range, TypeRef hint) {
   if (!wantArgs(args, 1, 1, "reverse", range))
     return error(range);
   E list = listArg(args[0], "the argument of 'reverse'", true, hint);
@@ -234,7 +133,7 @@ BodyChecker::E BodyChecker::builtinReverse(std::vector<Arg> args, SourceRange ra
 }
 
 /// An extent of a tensor as an int.
-BodyChecker::E BodyChecker::extentOf(E value, size_t axis, SourceRange range) {
+ListCalls::E ListCalls::extentOf(E value, size_t axis, SourceRange range) {
   TypeRef type = types.resolve(value->type);
   auto *extent = make<typed::DimValueExpr>(range, types.intType());
   extent->dim = type->tensor.dims[axis];
@@ -252,7 +151,7 @@ BodyChecker::E BodyChecker::extentOf(E value, size_t axis, SourceRange range) {
   return block;
 }
 
-BodyChecker::E BodyChecker::builtinLen(std::vector<Arg> args, SourceRange range, TypeRef) {
+ListCalls::E ListCalls::len(std::vector<Arg> args, SourceRange range, TypeRef) {
   if (!wantArgs(args, 1, 1, "len", range))
     return error(range);
   E value = inferArg(args[0]);
@@ -264,7 +163,7 @@ BodyChecker::E BodyChecker::builtinLen(std::vector<Arg> args, SourceRange range,
                            isError(list->type) ? types.error() : types.intType());
 }
 
-BodyChecker::E BodyChecker::builtinShape(std::vector<Arg> args, SourceRange range, TypeRef) {
+ListCalls::E ListCalls::shape(std::vector<Arg> args, SourceRange range, TypeRef) {
   if (args.size() == 1 && !args[0].name) {
     bool isWritten = diags.file().isWritten(args[0].range.begin);
     return fail(range, "'shape' takes a tensor and an axis",
@@ -293,7 +192,7 @@ BodyChecker::E BodyChecker::builtinShape(std::vector<Arg> args, SourceRange rang
   return extentOf(value, static_cast<size_t>(place), range);
 }
 
-BodyChecker::E BodyChecker::builtinAppend(std::vector<Arg> args, SourceRange range, TypeRef hint) {
+ListCalls::E ListCalls::append(std::vector<Arg> args, SourceRange range, TypeRef hint) {
   if (!args.empty() && !args[0].name && !(hint && hint->is(TypeKind::List))) {
     args[0].typed = inferArg(args[0]);
     if (types.resolve(args[0].typed->type)->is(TypeKind::Tensor))
@@ -319,7 +218,7 @@ BodyChecker::E BodyChecker::builtinAppend(std::vector<Arg> args, SourceRange ran
                            types.list(elementType, extents.plus(extents.lengthOf(*list), 1)));
 }
 
-BodyChecker::E BodyChecker::builtinConcat(std::vector<Arg> args, SourceRange range, TypeRef hint) {
+ListCalls::E ListCalls::concat(std::vector<Arg> args, SourceRange range, TypeRef hint) {
   const ops::Op *op = ops::OpTable::get().find("concat");
   if (!args.empty() && !args[0].name) {
     bool hinted = hint && hint->is(TypeKind::List);
@@ -351,7 +250,7 @@ BodyChecker::E BodyChecker::builtinConcat(std::vector<Arg> args, SourceRange ran
   return operators.applyOp(*op, args, range);
 }
 
-BodyChecker::E BodyChecker::builtinRows(std::vector<Arg> args, SourceRange range, TypeRef) {
+ListCalls::E ListCalls::rows(std::vector<Arg> args, SourceRange range, TypeRef) {
   if (!wantArgs(args, 1, 1, "rows", range))
     return error(range);
   E value = inferArg(args[0]);
@@ -367,233 +266,6 @@ BodyChecker::E BodyChecker::builtinRows(std::vector<Arg> args, SourceRange range
   row.dims.erase(row.dims.begin());
   return state.makeBuiltin(typed::Builtin::Rows, {value}, range,
                            types.list(types.tensor(std::move(row)), type->tensor.dims.front()));
-}
-
-BodyChecker::E BodyChecker::builtinRead(std::vector<Arg> args, SourceRange range, TypeRef) {
-  if (!wantArgs(args, 1, 1, "read", range))
-    return error(range);
-  E value = argOfRead(args[0]);
-  TypeRef type = types.resolve(value->type);
-  if (type->is(TypeKind::Error))
-    return value;
-  auto refuse = [&](const char *help) {
-    return fail(
-        value->range,
-        fmt::format("'read' takes a tensor of one element, but this is '{}'", types.print(type)),
-        help);
-  };
-  if (!type->is(TypeKind::Tensor))
-    return refuse("host values need no reading");
-  const std::vector<Dim> &dims = type->tensor.dims;
-  if (std::any_of(dims.begin(), dims.end(),
-                  [&](const Dim &dim) { return types.dims.value(dim) != 1; }))
-    return refuse(dims.size() == 1 ? "pick one first: read(x[0]), read(argmax(x)), read(sum(x)); "
-                                     "read_all(x) is the list of all"
-                                   : "pick one first: read(x[0, 0]), read(max(x)), read(sum(x))");
-  return state.makeBuiltin(typed::Builtin::Read, {value}, range, hostTypeOf(type->tensor));
-}
-
-BodyChecker::E BodyChecker::builtinReadAll(std::vector<Arg> args, SourceRange range, TypeRef) {
-  if (!wantArgs(args, 1, 1, "read_all", range))
-    return error(range);
-  E value = argOfRead(args[0]);
-  TypeRef type = types.resolve(value->type);
-  if (type->is(TypeKind::Error))
-    return value;
-  bool isTensor = type->is(TypeKind::Tensor);
-  if (isTensor && type->tensor.dims.size() == 1)
-    return state.makeBuiltin(typed::Builtin::Read, {value}, range,
-                             types.list(hostTypeOf(type->tensor)));
-  return fail(
-      value->range,
-      fmt::format("'read_all' takes a tensor of one axis, but this is '{}'", types.print(type)),
-      !isTensor                   ? "host values need no reading"
-      : type->tensor.dims.empty() ? "'read' gives the one element that it has"
-                                  : "make it one axis first, read_all(reshape(x, n * m)), or read "
-                                    "it row by row, map(|row| read_all(row), rows(x))");
-}
-
-/// read(sqrt(x)) of a host float is that of the operator.
-BodyChecker::E BodyChecker::argOfRead(const Arg &arg) {
-  bool isCall = arg.syntax && arg.syntax->is<CallExpr>();
-  return inferArg(arg, isCall ? types.tensor(ops::TensorType()) : nullptr);
-}
-
-/// Of an element that is read.
-TypeRef BodyChecker::hostTypeOf(const ops::TensorType &tensor) {
-  return ops::isFloat(tensor.dtype)         ? types.floatType()
-         : tensor.dtype == ops::DType::Bool ? types.boolType()
-         : tensor.vocab                     ? types.token(*tensor.vocab)
-                                            : types.intType();
-}
-
-//===----------------------------------------------------------------------===//
-// Host scalars
-//===----------------------------------------------------------------------===//
-
-std::optional<bool>
-BodyChecker::inferHostArgs(std::vector<Arg> &args, size_t count,
-                           const std::function<bool(const typed::Expr &, TypeRef)> &isHost) {
-  bool host = args.size() == count;
-  for (Arg &arg : args) {
-    if (arg.name) {
-      host = false;
-      continue;
-    }
-    arg.typed = inferArg(arg);
-    TypeRef type = types.resolve(arg.typed->type);
-    if (type->is(TypeKind::Error))
-      return std::nullopt;
-    host &= isHost(*arg.typed, type) || (type->is(TypeKind::Variable) && type->numeric);
-  }
-  return host;
-}
-
-BodyChecker::E BodyChecker::hostOrOp(const char *name, typed::ScalarOp scalarOp, size_t count,
-                                     std::vector<Arg> args, SourceRange range) {
-  std::optional<bool> host = inferHostArgs(args, count, [](const typed::Expr &, TypeRef type) {
-    return type->is(TypeKind::Int) || type->is(TypeKind::Float);
-  });
-  if (!host)
-    return error(range);
-  if (*host) {
-    auto *scalar = make<typed::ScalarExpr>(range, args[0].typed->type);
-    scalar->op = scalarOp;
-    for (const Arg &arg : args)
-      scalar->operands.push_back(arg.typed);
-    if (count == 2 && !types.subsume(args[0].typed->type, args[1].typed->type))
-      return fail(range,
-                  fmt::format("'{}' needs two values of one type, but these are '{}' and "
-                              "'{}'",
-                              name, types.print(args[0].typed->type),
-                              types.print(args[1].typed->type)),
-                  "write float(...) around the int");
-    return scalar;
-  }
-  if (const ops::Op *op = ops::OpTable::get().find(name))
-    return operators.applyOp(*op, args, range);
-  return fail(range, fmt::format("'{}' takes {} ints or floats", name, count));
-}
-
-BodyChecker::E BodyChecker::builtinMin(std::vector<Arg> args, SourceRange range, TypeRef) {
-  return hostOrOp("min", typed::ScalarOp::Min, 2, std::move(args), range);
-}
-BodyChecker::E BodyChecker::builtinMax(std::vector<Arg> args, SourceRange range, TypeRef) {
-  return hostOrOp("max", typed::ScalarOp::Max, 2, std::move(args), range);
-}
-BodyChecker::E BodyChecker::builtinAbs(std::vector<Arg> args, SourceRange range, TypeRef) {
-  return hostOrOp("abs", typed::ScalarOp::Abs, 1, std::move(args), range);
-}
-
-BodyChecker::E BodyChecker::floorDivision(const char *name, typed::ScalarOp op,
-                                          std::vector<Arg> args, SourceRange range) {
-  if (!wantArgs(args, 2, 2, name, range))
-    return error(range);
-  auto *scalar = make<typed::ScalarExpr>(range, types.intType());
-  scalar->op = op;
-  bool bad = false;
-  for (const Arg &arg : args) {
-    E operand = inferArg(arg);
-    TypeRef type = types.resolve(operand->type);
-    std::string help = type->is(TypeKind::Float) ? "floor(a / b) is that of floats" : "";
-    operand = require(operand, {types.intType(), fmt::format("an argument of '{}'", name), help});
-    bad |= isError(operand->type);
-    scalar->operands.push_back(operand);
-  }
-  return bad ? error(range) : scalar;
-}
-
-BodyChecker::E BodyChecker::builtinFloorDiv(std::vector<Arg> args, SourceRange range, TypeRef) {
-  return floorDivision("floor_div", typed::ScalarOp::FloorDiv, std::move(args), range);
-}
-BodyChecker::E BodyChecker::builtinFloorMod(std::vector<Arg> args, SourceRange range, TypeRef) {
-  return floorDivision("floor_mod", typed::ScalarOp::FloorMod, std::move(args), range);
-}
-
-static std::string_view hostMathName(typed::ScalarOp op) {
-  switch (op) {
-  case typed::ScalarOp::Sqrt:
-    return "sqrt";
-  case typed::ScalarOp::Exp:
-    return "exp";
-  case typed::ScalarOp::Log:
-    return "log";
-  case typed::ScalarOp::Pow:
-    return "pow";
-  case typed::ScalarOp::Floor:
-    return "floor";
-  default:
-    return "ceil";
-  }
-}
-
-/// Of floats that are known while the program walks an instance, in double precision. Where a
-/// tensor is wanted, and of anything else, it is the operator of this name.
-BodyChecker::E BodyChecker::hostMath(typed::ScalarOp scalarOp, std::vector<Arg> args,
-                                     SourceRange range, TypeRef hint) {
-  bool anyFloat = false;
-  std::optional<bool> host = inferHostArgs(args, scalarOp == typed::ScalarOp::Pow ? 2 : 1,
-                                           [&](const typed::Expr &arg, TypeRef type) {
-                                             anyFloat |= type->is(TypeKind::Float);
-                                             return type->is(TypeKind::Float) || isExtent(arg);
-                                           });
-  if (!host)
-    return error(range);
-  bool wantsTensor = hint && types.resolve(hint)->is(TypeKind::Tensor);
-  if (!*host || !anyFloat || wantsTensor)
-    return operators.applyOp(*ops::OpTable::get().find(hostMathName(scalarOp)), args, range);
-  auto *scalar = make<typed::ScalarExpr>(range, types.floatType());
-  scalar->op = scalarOp;
-  for (const Arg &arg : args)
-    scalar->operands.push_back(isExtent(*arg.typed) ? floatOf(arg.typed) : arg.typed);
-  operators.settleLiterals(scalar->operands);
-  return scalar;
-}
-
-BodyChecker::E BodyChecker::convertScalar(std::vector<Arg> args, SourceRange range, TypeRef to,
-                                          const char *name) {
-  if (!wantArgs(args, 1, 1, name, range))
-    return error(range);
-  E value = inferArg(args[0]);
-  TypeRef type = types.resolve(value->type);
-  switch (type->kind) {
-  case TypeKind::Error:
-    return value;
-  case TypeKind::Int:
-  case TypeKind::Float:
-  case TypeKind::Bool:
-  case TypeKind::Token:
-    break;
-  case TypeKind::Variable:
-    if (type->numeric)
-      break;
-    [[fallthrough]];
-  default:
-    return fail(value->range,
-                fmt::format("'{}' converts ints, floats, bools and tokens, but this is '{}'", name,
-                            types.print(type)),
-                type->is(TypeKind::Tensor)
-                    ? "'read' waits for the element of a tensor and gives it as a host value"
-                    : "");
-  }
-  operators.settleLiterals({value});
-  auto *scalar = make<typed::ScalarExpr>(range, to);
-  scalar->op = typed::ScalarOp::Convert;
-  scalar->operands = {value};
-  return scalar;
-}
-
-BodyChecker::E BodyChecker::builtinInt(std::vector<Arg> args, SourceRange range, TypeRef) {
-  return convertScalar(std::move(args), range, types.intType(), "int");
-}
-BodyChecker::E BodyChecker::builtinFloat(std::vector<Arg> args, SourceRange range, TypeRef) {
-  return convertScalar(std::move(args), range, types.floatType(), "float");
-}
-BodyChecker::E BodyChecker::builtinToken(std::vector<Arg> args, SourceRange range, TypeRef hint) {
-  bool hinted = hint && hint->is(TypeKind::Token);
-  if (!hinted)
-    storage.vocabularies.insert("");
-  return convertScalar(std::move(args), range, hinted ? hint : types.token(""), "token");
 }
 
 } // namespace sheaf

@@ -12,7 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "compiler/frontend/CheckerBodies.h"
+#include "compiler/frontend/CheckerLoops.h"
 
 #include <fmt/format.h>
 
@@ -20,17 +20,25 @@
 
 namespace sheaf {
 
+void LoopCalls::addTo(BuiltinTable &table) {
+  table["map"] = rule(*this, &LoopCalls::map);
+  table["filter"] = rule(*this, &LoopCalls::filter);
+  table["fold"] = rule(*this, &LoopCalls::fold);
+  table["scan"] = rule(*this, &LoopCalls::scan);
+  table["loop"] = rule(*this, &LoopCalls::loop);
+}
+
 //===----------------------------------------------------------------------===//
 // Over lists, without a value that is carried
 //===----------------------------------------------------------------------===//
 
-BodyChecker::E BodyChecker::builtinMap(std::vector<Arg> args, SourceRange range, TypeRef) {
+LoopCalls::E LoopCalls::map(std::vector<Arg> args, SourceRange range, TypeRef) {
   if (!wantArgs(args, 2, 2, "map", range))
     return error(range);
   E list = listArg(args[1], "the second argument of 'map'", true);
   TypeRef element = isError(list->type) ? types.error() : types.resolve(list->type)->element();
   TypeRef result = types.variable(/*keepsLengths=*/true);
-  E function = functionArg(args[0], {element}, result, "the function of 'map'");
+  E function = checkArg(args[0], {types.function({element}, result), "the function of 'map'"});
   if (isError(list->type) || isError(function->type))
     return state.makeBuiltin(typed::Builtin::Map, {function, list}, range, types.error());
   return state.makeBuiltin(
@@ -38,12 +46,13 @@ BodyChecker::E BodyChecker::builtinMap(std::vector<Arg> args, SourceRange range,
       types.list(types.resolve(function->type)->result(), extents.lengthOf(*list)));
 }
 
-BodyChecker::E BodyChecker::builtinFilter(std::vector<Arg> args, SourceRange range, TypeRef hint) {
+LoopCalls::E LoopCalls::filter(std::vector<Arg> args, SourceRange range, TypeRef hint) {
   if (!wantArgs(args, 2, 2, "filter", range))
     return error(range);
   E list = listArg(args[1], "the second argument of 'filter'", false, hint);
   TypeRef element = isError(list->type) ? types.error() : types.resolve(list->type)->element();
-  E function = functionArg(args[0], {element}, types.boolType(), "the function of 'filter'");
+  E function =
+      checkArg(args[0], {types.function({element}, types.boolType()), "the function of 'filter'"});
   bool bad = isError(list->type) || isError(function->type);
   return state.makeBuiltin(typed::Builtin::Filter, {function, list}, range,
                            bad ? types.error() : types.list(element));
@@ -55,7 +64,7 @@ BodyChecker::E BodyChecker::builtinFilter(std::vector<Arg> args, SourceRange ran
 
 /// Checks the bodies of functions without result types, and constants, that an expression may
 /// speak of: what is tried and taken back is then no more than the expression itself.
-void BodyChecker::settleNames(const Expr &expr) {
+void LoopCalls::settleNames(const Expr &expr) {
   auto settleNamed = [&](const Named *named) {
     if (!named)
       return;
@@ -81,27 +90,24 @@ void BodyChecker::settleNames(const Expr &expr) {
   forEachChild(expr, [&](const Expr &child) { settleNames(child); });
 }
 
-BodyChecker::Trial::Trial(BodyChecker &checker)
+LoopCalls::Trial::Trial(LoopCalls &checker)
     : checker(checker), reported(checker.diags.mark()), bound(checker.types.boundMark()),
-      opened(checker.context->opened.size()), edges(checker.edges.size()) {
-  ++checker.trials;
-}
+      opened(checker.context->opened.size()), calls(checker.bodies.beginTrial()) {}
 
-BodyChecker::Trial::~Trial() {
-  --checker.trials;
+LoopCalls::Trial::~Trial() {
+  checker.bodies.endTrial(calls, isKept);
   if (isKept)
     return;
   checker.diags.forgetSince(reported);
   checker.types.unbindSince(bound);
   checker.context->opened.resize(opened);
-  checker.edges.erase(checker.edges.begin() + static_cast<ptrdiff_t>(edges), checker.edges.end());
 }
 
-bool BodyChecker::Trial::good() const { return checker.diags.errorCount() == reported.errors; }
+bool LoopCalls::Trial::good() const { return checker.diags.errorCount() == reported.errors; }
 
 /// The type that the first parameter of one of the functions is written with; an extent that it
 /// names is any. Null: none is written.
-TypeRef BodyChecker::writtenCarried(const std::vector<const Arg *> &functions) {
+TypeRef LoopCalls::writtenCarried(const std::vector<const Arg *> &functions) {
   for (const Arg *function : functions) {
     const auto *lambda = function->syntax ? function->syntax->as<LambdaExpr>() : nullptr;
     if (!lambda || lambda->params.empty() || !lambda->params[0].type)
@@ -132,8 +138,8 @@ static bool refine(std::vector<size_t> &labels, const std::vector<size_t> &other
 /// The type with the extents `?` that a step changes, given the type of the start value; null where
 /// extents are not what keeps a step from fitting.
 /// `labels`: which extents of the start value are equal; then, which are in every round.
-TypeRef BodyChecker::widenCarried(const CarryingStep &step, const Arg &begin, TypeRef start,
-                                  std::vector<size_t> &labels) {
+TypeRef LoopCalls::widenCarried(const CarryingStep &step, const Arg &begin, TypeRef start,
+                                std::vector<size_t> &labels) {
   constexpr int mostSteps = 64;
   TypeRef carried = start;
   for (int i = 0; i < mostSteps; ++i) {
@@ -157,8 +163,8 @@ TypeRef BodyChecker::widenCarried(const CarryingStep &step, const Arg &begin, Ty
       return carried;
     if (begin.syntax) {
       TypeRef before = carried;
-      carried = withLiteralsOf(*begin.syntax, carried, next);
-      start = withLiteralsOf(*begin.syntax, start, next);
+      carried = bodies.withLiteralsOf(*begin.syntax, carried, next);
+      start = bodies.withLiteralsOf(*begin.syntax, start, next);
       if (carried != before)
         continue;
     }
@@ -181,8 +187,8 @@ TypeRef BodyChecker::widenCarried(const CarryingStep &step, const Arg &begin, Ty
 
 /// Which extents of what a loop carries, given its type, are equal in every round: they are when it
 /// starts, and what a step makes of such has them equal.
-std::vector<size_t> BodyChecker::provenTies(const CarryingStep &step, const Arg &start,
-                                            TypeRef wanted) {
+std::vector<size_t> LoopCalls::provenTies(const CarryingStep &step, const Arg &start,
+                                          TypeRef wanted) {
   size_t unknown = 0;
   extents.mapExtents(wanted, [&](const Dim &dim) {
     unknown += isUnknown(dim);
@@ -210,7 +216,7 @@ std::vector<size_t> BodyChecker::provenTies(const CarryingStep &step, const Arg 
   return {};
 }
 
-BodyChecker::E BodyChecker::checkStep(const CarryingStep &step, TypeRef carried, TypeRef result) {
+LoopCalls::E LoopCalls::checkStep(const CarryingStep &step, TypeRef carried, TypeRef result) {
   std::vector<TypeRef> params = {carried};
   params.insert(params.end(), step.others.begin(), step.others.end());
   Expectation expected = {types.function(std::move(params), result),
@@ -225,8 +231,8 @@ BodyChecker::E BodyChecker::checkStep(const CarryingStep &step, TypeRef carried,
   return checkArg(step.function, expected);
 }
 
-BodyChecker::Carried BodyChecker::checkCarried(const CarryingStep &step, const Arg &start,
-                                               TypeRef wanted) {
+LoopCalls::Carried LoopCalls::checkCarried(const CarryingStep &step, const Arg &start,
+                                           TypeRef wanted) {
   std::string what = fmt::format("the start value of '{}'", step.loop);
   if (wanted)
     wanted = extents.tieExtents(wanted, {});
@@ -261,7 +267,7 @@ BodyChecker::Carried BodyChecker::checkCarried(const CarryingStep &step, const A
   // Literals of the start value are what the step makes of them: 0.0 is an f32 beside one.
   auto begun = [&](TypeRef carried) {
     TypeRef type = types.resolve(result.type);
-    return start.syntax ? withLiteralsOf(*start.syntax, type, carried) : type;
+    return start.syntax ? bodies.withLiteralsOf(*start.syntax, type, carried) : type;
   };
   auto isOpen = [](const Dim &, const Dim &to) { return isUnknown(to); };
   TypeRef carried = nullptr;
@@ -292,8 +298,8 @@ BodyChecker::Carried BodyChecker::checkCarried(const CarryingStep &step, const A
             types.widen(begun(carried), carried, isOpen, [](TypeRef part) { return part; })) {
       result.type = wider;
       if (start.syntax)
-        result.start = literalsAs(*start.syntax, result.start, wider);
-      result.start = require(result.start, {wider, what});
+        result.start = bodies.literalsAs(*start.syntax, result.start, wider);
+      result.start = bodies.require(result.start, {wider, what});
     }
   TypeRef plain = result.type;
   if (carried)
@@ -306,24 +312,24 @@ BodyChecker::Carried BodyChecker::checkCarried(const CarryingStep &step, const A
 // fold, scan, loop
 //===----------------------------------------------------------------------===//
 
-BodyChecker::E BodyChecker::builtinFold(std::vector<Arg> args, SourceRange range, TypeRef hint) {
+LoopCalls::E LoopCalls::fold(std::vector<Arg> args, SourceRange range, TypeRef hint) {
   return foldOrScan(std::move(args), range, hint, false);
 }
 
-BodyChecker::E BodyChecker::builtinScan(std::vector<Arg> args, SourceRange range, TypeRef hint) {
+LoopCalls::E LoopCalls::scan(std::vector<Arg> args, SourceRange range, TypeRef hint) {
   return foldOrScan(std::move(args), range, hint, true);
 }
 
 /// What the place of a loop says of what it carries, if that is more than the start value says.
-TypeRef BodyChecker::wantedCarried(TypeRef hint) {
+TypeRef LoopCalls::wantedCarried(TypeRef hint) {
   if (!hint)
     return nullptr;
   hint = types.forgetLengths(hint, /*thatAreFree=*/true);
   return types.containsUnknown(hint) || types.containsLength(hint) ? hint : nullptr;
 }
 
-BodyChecker::E BodyChecker::foldOrScan(std::vector<Arg> args, SourceRange range, TypeRef hint,
-                                       bool scan) {
+LoopCalls::E LoopCalls::foldOrScan(std::vector<Arg> args, SourceRange range, TypeRef hint,
+                                   bool scan) {
   std::string name = scan ? "scan" : "fold";
   if (!wantArgs(args, 3, 3, name, range))
     return error(range);
@@ -348,7 +354,7 @@ BodyChecker::E BodyChecker::foldOrScan(std::vector<Arg> args, SourceRange range,
                            {loop.step, loop.start, list}, range, type);
 }
 
-BodyChecker::E BodyChecker::builtinLoop(std::vector<Arg> args, SourceRange range, TypeRef hint) {
+LoopCalls::E LoopCalls::loop(std::vector<Arg> args, SourceRange range, TypeRef hint) {
   if (!wantArgs(args, 3, 3, "loop", range))
     return error(range);
   constexpr const char *form = "it is written loop(|x| CONDITION, |x| STEP, start)";
@@ -356,7 +362,8 @@ BodyChecker::E BodyChecker::builtinLoop(std::vector<Arg> args, SourceRange range
     return fail(args[2].range, "the start value of 'loop' must be a value, but this is a function",
                 form);
   for (size_t i : {0, 1})
-    if (args[i].syntax && !args[i].syntax->is<LambdaExpr>() && !namesFunction(*args[i].syntax) &&
+    if (args[i].syntax && !args[i].syntax->is<LambdaExpr>() &&
+        !bodies.namesFunction(*args[i].syntax) &&
         !(args[i].syntax->is<NameExpr>() && state.findLocal(args[i].syntax->to<NameExpr>().name)))
       return fail(args[i].range,
                   fmt::format("the {} of 'loop' must be a function of what the loop carries",
@@ -370,8 +377,9 @@ BodyChecker::E BodyChecker::builtinLoop(std::vector<Arg> args, SourceRange range
     carried = wantedCarried(hint);
   Carried loop = checkCarried({"loop", "the step", args[1], {}}, args[2], carried);
   bool bad = isError(loop.start->type) || isError(loop.step->type);
-  E condition = functionArg(args[0], {bad ? types.error() : loop.type}, types.boolType(),
-                            "the condition of 'loop'");
+  E condition =
+      checkArg(args[0], {types.function({bad ? types.error() : loop.type}, types.boolType()),
+                         "the condition of 'loop'"});
   bad |= isError(condition->type);
   return state.makeBuiltin(typed::Builtin::Loop, {condition, loop.step, loop.start}, range,
                            bad ? types.error() : loop.type);

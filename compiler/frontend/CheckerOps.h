@@ -35,6 +35,8 @@ public:
   virtual typed::Expr *inferArg(const Arg &arg, TypeRef hint = nullptr) = 0;
   /// The typed argument, which fits the expectation.
   virtual typed::Expr *checkArg(const Arg &arg, const Expectation &expected) = 0;
+  /// Requires the type of something typed.
+  virtual typed::Expr *require(typed::Expr *value, const Expectation &expected) = 0;
   /// The argument as a list; an error if it is none, which is reported, with a help that says in
   /// which order arguments come.
   virtual typed::Expr *listArg(const Arg &arg, const std::string &what, bool allowLayers,

@@ -131,7 +131,7 @@ void Parser::parseDims(std::vector<const Decl *> &decls) {
   } while (accept(TokenKind::Comma));
 }
 
-/// `config "n_embd" else config "hidden_size"`, also none. Whether something stands behind `else`,
+/// `config "n_embd" else config "hidden_size"`, also none. Whether something stands after `else`,
 /// or no member stands there at all.
 bool Parser::parseConfigMembers(std::vector<ConfigMember> &config) {
   while (!panicking && isName(peek(), "config") && peek(1).kind == TokenKind::String) {
@@ -145,7 +145,7 @@ bool Parser::parseConfigMembers(std::vector<ConfigMember> &config) {
 }
 
 /// `config "n_embd" else config "hidden_size" else 4*heads`, or an expression alone; null where
-/// nothing stands behind the members.
+/// nothing stands after the members.
 const Expr *Parser::parseConfigured(std::vector<ConfigMember> &config) {
   return parseConfigMembers(config) ? parseExpr() : nullptr;
 }
