@@ -77,7 +77,7 @@ public:
       : b_(b), steps_(steps), axis_(rankOf(x) - 2) {
     int64_t reach = steps.reach(taps);
     count_ = countOf(x, reach);
-    // In front of tap 0 of the last window and behind it are full strides.
+    // In front of tap 0 of the last window and after it are full strides.
     int64_t after = (steps.stride - (reach + 1) % steps.stride) % steps.stride;
     if (steps.padding + after > 0)
       x = applyOne(b, "pad", x,

@@ -86,7 +86,7 @@ Expected<std::vector<TensorType>> tensorsOf(const Op &op, const ElementwiseSpec 
         return ShapeError{fill(spec.phrase, operands) + ": " + error->message, blame, error->help};
       tensors.push_back(std::get<TensorType>(promoted));
     }
-    bool isCondition = spec.name == "where" && i == 0;
+    bool isCondition = spec.rule.selects && i == 0;
     if (!(isCondition ? tensors[i].dtype == DType::Bool : accepts(spec.accepts, tensors[i])))
       return ShapeError{
           fill(spec.phrase, operands) + ": '" + spec.name + "' takes " +
@@ -106,7 +106,7 @@ ShapeResult elementwiseShape(const Op &op, const ElementwiseSpec &spec,
   if (auto *error = std::get_if<ShapeError>(&converted))
     return *error;
   auto &tensors = std::get<std::vector<TensorType>>(converted);
-  size_t first = spec.name == "where" ? 1 : 0;
+  size_t first = spec.rule.selects ? 1 : 0;
   TensorType result = tensors[first];
   for (size_t i = first + 1; i < tensors.size(); ++i) {
     if (tensors[i].dtype != result.dtype)
@@ -210,14 +210,14 @@ Op elementwiseOp(ElementwiseSpec spec) {
   op.summary = spec.summary;
   for (const std::string &param : spec.params)
     op.params.push_back({param, ParamKind::Tensor});
-  op.batch = Elementwise{spec.emit, spec.name == "add", spec.name == "where", spec.name == "sub",
-                         spec.name == "abs"};
-  std::get<Elementwise>(op.batch).exponential = spec.name == "exp";
+  Elementwise rule = spec.rule;
+  rule.emit = spec.emit;
+  op.batch = std::move(rule);
   if (spec.accepts == Elements::Bools)
     op.promotion = [](auto, size_t) { return DType::Bool; };
   if (spec.accepts == Elements::Floats)
     op.promotion = floatPromotion;
-  if (spec.name == "where")
+  if (spec.rule.selects)
     op.promotion = whereBranch;
   Op signature = op;
   op.shape = [signature, spec](std::span<const OperandType> operands, const Attrs &,
@@ -246,7 +246,8 @@ void addArithmetic(std::vector<Op> &ops) {
             [](auto x) { return x[0] + x[1]; },
             [](Builder &b, ValueRange x) { return lanes::add(b, x[0], x[1]); },
             false,
-            [](auto x) { return x[0] + x[1]; }});
+            [](auto x) { return x[0] + x[1]; },
+            {.addition = true}});
   add(ops, {"sub",
             "the difference of two tensors; also written `a - b`",
             {"a", "b"},
@@ -255,7 +256,8 @@ void addArithmetic(std::vector<Op> &ops) {
             [](auto x) { return x[0] - x[1]; },
             [](Builder &b, ValueRange x) { return lanes::sub(b, x[0], x[1]); },
             false,
-            [](auto x) { return x[0] - x[1]; }});
+            [](auto x) { return x[0] - x[1]; },
+            {.subtraction = true}});
   add(ops, {"mul",
             "the product element by element; also written `a * b`",
             {"a", "b"},
@@ -331,7 +333,8 @@ void addArithmetic(std::vector<Op> &ops) {
               return mlir::math::AbsIOp::create(b, x[0]);
             },
             false,
-            [](auto x) { return static_cast<int64_t>(x[0]) < 0 ? -x[0] : x[0]; }});
+            [](auto x) { return static_cast<int64_t>(x[0]) < 0 ? -x[0] : x[0]; },
+            {.magnitude = true}});
   add(ops, {"square",
             "x times x",
             {"x"},
@@ -387,8 +390,9 @@ void addComparison(std::vector<Op> &ops, const std::string &name, const std::str
        "compare {0} with {1}",
        [holds](auto x) { return holds(x[0], x[1]); },
        [=](Builder &b, ValueRange x) { return lanes::compare(b, ofFloats, ofInts, x[0], x[1]); },
-       true});
-  std::get<Elementwise>(ops.back().batch).comparison = comparison;
+       true,
+       {},
+       {.comparison = comparison}});
   ops.back().decision = {
       .distance = [](const RefTensors &operands, const Attrs &, const RefTensor &result, size_t at,
                      double value) { return comparisonDistance(operands, result, at, value); },
@@ -444,7 +448,10 @@ void addLogic(std::vector<Op> &ops) {
             Elements::Any,
             "",
             [](auto x) { return x[0] != 0 ? x[1] : x[2]; },
-            [](Builder &b, ValueRange x) { return lanes::select(b, x[0], x[1], x[2]); }});
+            [](Builder &b, ValueRange x) { return lanes::select(b, x[0], x[1], x[2]); },
+            false,
+            {},
+            {.selects = true}});
 }
 
 /// What gradients are passed on by: where nothing arrives, nothing goes on, whatever the

@@ -26,10 +26,12 @@ struct ElementwiseSpec {
   bool toBool = false;
   /// The exact integer result, where doubles would lose it.
   std::function<uint64_t(std::span<const uint64_t>)> evalInt = {};
+  /// What passes may know of it, without `emit`. Where it `selects`, the first operand is a bool.
+  Elementwise rule = {};
 };
 
 /// The record. Element types of all operands are equal, except that a host scalar takes the others'
-/// type and the condition of `where` is bool.
+/// type and the condition of one that selects is bool.
 Op elementwiseOp(ElementwiseSpec spec);
 
 /// The elements of a result, by `eval`.

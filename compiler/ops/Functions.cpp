@@ -43,7 +43,10 @@ void addPlainFunctions(std::vector<Op> &ops) {
                Elements::Floats,
                "",
                [](auto x) { return std::exp(x[0]); },
-               unary<mlir::math::ExpOp>},
+               unary<mlir::math::ExpOp>,
+               false,
+               {},
+               {.exponential = true}},
               byDerivative([](Terms &, Value, Value y) { return y; }), 1.2);
   addFunction(ops,
               {"log",

@@ -63,7 +63,7 @@ inline mlir::Value makePart(ExpandBuilder &b, mlir::Value x, int64_t start, int6
 inline mlir::Value makeJoined(ExpandBuilder &b, mlir::ValueRange pieces, int64_t axis) {
   return applyOne(b, "concat", pieces, {{"axis", axis}});
 }
-/// The rows of x and behind them others, by the host.
+/// The rows of x and after them others, by the host.
 inline mlir::Value makeAppended(ExpandBuilder &b, mlir::Value x, mlir::Value rows) {
   return applyOne(b, "append_rows", {x, rows});
 }

@@ -228,7 +228,7 @@ void addJoins(std::vector<Op> &ops) {
 
   Op one;
   one.name = "append";
-  one.summary = "x with one part more behind the others along its first axis";
+  one.summary = "x with one part more after the others along its first axis";
   one.params = {{"x", ParamKind::Tensor}, {"part", ParamKind::Tensor}};
   one.shape = appendShape;
   one.reference = [](const RefTensors &operands, const Attrs &, const Arithmetic &,

@@ -225,7 +225,7 @@ using EmitLanes = std::function<mlir::Value(mlir::ImplicitLocOpBuilder &, mlir::
 struct Elementwise {
   /// What a comparison says of its operands.
   enum class Comparison { Equal, Unequal, Less, AtMost, Greater, AtLeast };
-  EmitLanes emit;
+  EmitLanes emit = {};
   bool addition = false;    ///< a + b: products and biases that meet here share one accumulator
   bool selects = false;     ///< the first operand says of which of the two others an element is
   bool subtraction = false; ///< a - b
@@ -290,7 +290,7 @@ struct Expand {
   ExpandRule rewrite;
 };
 
-/// The rows of the second operand copied behind those of the first, in place where there is room:
+/// The rows of the second operand copied after those of the first, in place where there is room:
 /// the host makes the records that copy.
 struct AppendRows {};
 
@@ -322,7 +322,7 @@ struct Gradient {
     Expansion, ///< as what its Expand rule makes of it
     Rows,      ///< it moves whole rows: the backward pass finds them by their ids
     None,      ///< nothing goes through: ints, bools, steps, draws
-    Untrained  ///< the pass that makes it does nothing in training, or comes behind gradients
+    Untrained  ///< the pass that makes it does nothing in training, or comes after gradients
   } kind = Unstated;
   GradientRule rule = {};
 };

@@ -45,7 +45,7 @@ OpTable::OpTable() {
       FAMILY(Constants),
       FAMILY(Random),
       FAMILY(Training),
-      // Behind the operators that they apply.
+      // After the operators that they apply.
       FAMILY(Folds),
   };
   for (const Family &family : families) {

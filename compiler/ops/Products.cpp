@@ -252,7 +252,7 @@ void addProducts(std::vector<Op> &ops) {
   scores.name = "matmul_scores";
   scores.summary = "the matrix product, whose gradients do not read what got none";
   scores.shape = matmulOfMatricesShape;
-  scores.bf16OwnForm = "matmul_scores_bf16";
+  scores.bf16Form = scores.bf16OwnForm = "matmul_scores_bf16";
   scores.internal = true;
 
   Op seen = matmul;

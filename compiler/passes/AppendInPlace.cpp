@@ -3,7 +3,8 @@
 // A decoder's keys and values get a row a step: concat(keys, row). As part of a block that would
 // copy all of them each time, n * n rows for n steps. Host code appends the row instead, in place
 // where there is room (runtime/walk/grown.h), and blocks read what has grown. That takes a record
-// more, so it is done only for what is handed on from step to step.
+// more, so it is done only for what is handed on from step to step; or from run to run, of an entry
+// that gives what it was given, longer: an engine may keep that, and other instances go on from it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -12,6 +13,8 @@
 #include "compiler/ir/Program.h"
 #include "compiler/ops/Make.h"
 #include "compiler/passes/Pass.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
 
@@ -29,17 +32,46 @@ bool isRepeated(Operation *op, const CallGraph &calls) {
   return false;
 }
 
-/// Whether a tensor was there before: what a function or a step is given, or a part of that, or
-/// what has grown by one part already.
-bool isGiven(Value value) {
-  while (Operation *def = value.getDefiningOp()) {
-    if (appendsRows(def))
-      return true;
-    if (!isa<ir::GetOp, ir::ListGetOp>(def))
-      return false;
-    value = def->getOperand(0);
+/// Whether it is among the results of the function that is called, alone or as a part.
+bool isResult(Value value) {
+  SmallVector<Value> pending{value};
+  DenseSet<Value> seen;
+  while (!pending.empty()) {
+    Value next = pending.pop_back_val();
+    if (!seen.insert(next).second)
+      continue;
+    for (Operation *user : next.getUsers()) {
+      if (isa<func::ReturnOp>(user))
+        return cast<func::FuncOp>(user->getParentOp()).isPublic();
+      Operation *to = user->hasTrait<OpTrait::IsTerminator>() ? user->getParentOp() : user;
+      if (!isTensorCode(user) && !isa<func::CallOp, ir::DimOp, ir::ReadOp>(user))
+        pending.append(to->result_begin(), to->result_end());
+    }
   }
-  return true;
+  return false;
+}
+
+/// Whether a tensor was there before: what a function or a step is given, or a part of that, or
+/// what has grown by one part already; in one branch at least.
+bool isGiven(Value value) {
+  SmallVector<Value> pending{value};
+  DenseSet<Value> seen;
+  while (!pending.empty()) {
+    Value next = pending.pop_back_val();
+    Operation *def = next.getDefiningOp();
+    if (!def || appendsRows(def))
+      return true;
+    if (!seen.insert(next).second)
+      continue;
+    if (isa<ir::GetOp, ir::ListGetOp>(def))
+      pending.push_back(def->getOperand(0));
+    else if (isa<scf::IfOp, scf::IndexSwitchOp>(def))
+      for (Region &branch : def->getRegions())
+        if (!branch.empty())
+          pending.push_back(
+              branch.front().getTerminator()->getOperand(cast<OpResult>(next).getResultNumber()));
+  }
+  return false;
 }
 
 /// Whether a tensor goes on to other functions, steps or values.
@@ -56,7 +88,7 @@ bool grows(ir::ApplyOp concat, const CallGraph &calls) {
   auto whole = cast<RankedTensorType>(concat.getOperand(0).getType());
   return (!axis || axis.getInt() == 0) && whole.getRank() > 1 && whole.isDynamicDim(0) &&
          isGiven(concat.getOperand(0)) && isHandedOn(concat.getResult(0)) &&
-         isRepeated(concat, calls);
+         (isRepeated(concat, calls) || isResult(concat.getResult(0)));
 }
 
 LogicalResult appendInPlace(ModuleOp module, PassContext &context) {
@@ -87,7 +119,8 @@ PassRecord appendInPlacePass() {
   return {.name = "append-in-place",
           .description =
               "Rows that a step of a loop joins to a tensor that it was given, and hands "
-              "on, are appended where the tensor lies, with room for more behind it.",
+              "on, are appended where the tensor lies, with room for more after it; or that an "
+              "entry joins to its argument, and gives.",
           .run = appendInPlace};
 }
 

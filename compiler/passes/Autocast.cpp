@@ -23,27 +23,34 @@ public:
   void tryFrom(ir::ApplyOp product) {
     if (!isOwn(product))
       return;
-    SmallVector<ir::ApplyOp> exponentials;
+    bool isOfScores = false;
     walkBack(product.getOperand(0), [&](ir::ApplyOp apply) {
       auto *rule = batchRule<ops::Elementwise>(apply);
-      if (rule && rule->exponential)
-        exponentials.push_back(apply);
-      return !(rule && rule->exponential) && (rule || batchRule<ops::Movement>(apply));
+      if (rule && rule->exponential) {
+        isOfScores |= followsFromScores(apply);
+        return false;
+      }
+      return rule || batchRule<ops::Movement>(apply);
     });
-    size_t before = products_.size();
-    for (ir::ApplyOp exponential : exponentials)
-      walkBack(exponential.getOperand(0), [&](ir::ApplyOp apply) {
-        if (isOwn(apply))
-          products_.insert(apply);
-        return batchRule<ops::Elementwise>(apply) || batchRule<ops::Movement>(apply) ||
-               batchRule<ops::Reduction>(apply);
-      });
-    if (products_.size() == before &&
-        !llvm::any_of(exponentials, [&](ir::ApplyOp e) { return ofScores_.contains(e); }))
-      return;
-    for (ir::ApplyOp exponential : exponentials)
-      ofScores_.insert(exponential);
-    products_.insert(product);
+    if (isOfScores)
+      products_.insert(product);
+  }
+
+  /// Whether an exponential follows from products of the record's own matrices: scores, which are
+  /// taken then.
+  bool followsFromScores(ir::ApplyOp exponential) {
+    if (auto known = ofScores_.find(exponential); known != ofScores_.end())
+      return known->second;
+    bool follows = false;
+    walkBack(exponential.getOperand(0), [&](ir::ApplyOp apply) {
+      if (isOwn(apply)) {
+        products_.insert(apply);
+        follows = true;
+      }
+      return batchRule<ops::Elementwise>(apply) || batchRule<ops::Movement>(apply) ||
+             batchRule<ops::Reduction>(apply);
+    });
+    return ofScores_[exponential] = follows;
   }
 
   ArrayRef<ir::ApplyOp> products() const { return products_.getArrayRef(); }
@@ -76,14 +83,15 @@ private:
 
   SharedTensors &shared_;
   llvm::SetVector<ir::ApplyOp> products_;
-  llvm::DenseSet<Operation *> ofScores_;
+  llvm::DenseMap<Operation *, bool> ofScores_; ///< by exponential
 };
 
-/// Rounds the exponentials that a product takes as they are for the sums of their rows, too.
-void roundSums(ir::ApplyOp product) {
+/// Rounds the exponentials of scores that a product takes as they are for the sums of their rows,
+/// too.
+void roundSums(ir::ApplyOp product, Attention &attention) {
   auto exponential = product.getOperand(0).getDefiningOp<ir::ApplyOp>();
   auto *rule = batchRule<ops::Elementwise>(exponential);
-  if (!rule || !rule->exponential)
+  if (!rule || !rule->exponential || !attention.followsFromScores(exponential))
     return;
   int64_t rank = ops::rankOf(exponential.getResult(0));
   auto sumsRow = [&](Operation *user) {
@@ -121,7 +129,7 @@ LogicalResult autocast(ModuleOp module, PassContext &context) {
     product.setOp(operatorOf(product)->bf16OwnForm);
   }
   for (ir::ApplyOp product : attention.products())
-    roundSums(product);
+    roundSums(product, attention);
   for (ir::ApplyOp apply : work) {
     if (batchRule<ops::Product>(apply)->bf16)
       continue;

@@ -43,7 +43,7 @@ bool CodeMotion::sinkTail(const Group &group, Block &block) {
     return false;
   if (hasEqual(group, branch)) {
     stays(group.front(),
-          namesOf(group) + " stays behind the branch: its kernel runs elsewhere, too");
+          namesOf(group) + " stays after the branch: its kernel runs elsewhere, too");
     return false;
   }
   SmallVector<Arm> arms;
@@ -56,19 +56,18 @@ bool CodeMotion::sinkTail(const Group &group, Block &block) {
   // Of what those give, one may be a row and another a parameter: a kernel each.
   if (copies - joined > 1) {
     stays(group.front(),
-          namesOf(group) +
-              " stays behind the branch: in several arms it would be a record as here");
+          namesOf(group) + " stays after the branch: in several arms it would be a record as here");
     return false;
   }
   if (shiftsLevels(block, group, 1)) {
     stays(group.front(),
-          namesOf(group) + " stays behind the branch: what follows might be other blocks");
+          namesOf(group) + " stays after the branch: what follows might be other blocks");
     return false;
   }
   if (!takeRoom((copies - 1) * static_cast<int64_t>(group.size())))
     return false;
   report(tail, branch,
-         "behind the branch becomes part of the last block of " +
+         "after the branch becomes part of the last block of " +
              (joined == copies ? Twine("each arm") : Twine(joined) + " of its arms"));
   for (const Arm &arm : arms)
     if (arm.host)
@@ -86,7 +85,7 @@ bool CodeMotion::findArms(const Moved &tail, Operation *branch, SmallVector<Arm>
     if (llvm::any_of(result.getUsers(), [&](Operation *user) { return tail.contains(user); }))
       taken.push_back(result);
   auto decline = [&](const Twine &why) {
-    stays(tail.group.front(), namesOf(tail.group) + " stays behind the branch: " + why);
+    stays(tail.group.front(), namesOf(tail.group) + " stays after the branch: " + why);
     return false;
   };
   for (size_t i = 0; i < work.size(); ++i) {

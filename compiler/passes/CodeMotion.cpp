@@ -416,8 +416,8 @@ LogicalResult CodeMotion::run() {
 PassRecord codeMotionPass() {
   return {.name = "code-motion",
           .description =
-              "Light tensor code behind a branch becomes part of the last block of each arm, "
-              "behind a fold part of the last block of its body, and at the beginning of an arm "
+              "Light tensor code after a branch becomes part of the last block of each arm, "
+              "after a fold part of the last block of its body, and at the beginning of an arm "
               "part of the block before the branch, where that costs less than a record.",
           .run = [](ModuleOp module, PassContext &context) {
             return CodeMotion(module, context).run();

@@ -228,7 +228,7 @@ private:
   }
 
   /// The batch of matrices of which a reshape takes all rows for those of one matrix, or those of
-  /// one; they lie one behind the other. Else null.
+  /// one; they lie one after the other. Else null.
   static Value batchOf(ir::ApplyOp reshape, int64_t &row) {
     auto shapeOf = [](Value v) { return cast<RankedTensorType>(v.getType()).getShape(); };
     Value source = reshape.getOperand(0);

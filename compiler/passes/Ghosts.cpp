@@ -8,7 +8,7 @@
 // It pays when something follows that the branches have not: that part of the recursion keeps in
 // step. Where only the branches record, as in a step that is skipped for some words, the instances
 // may as well pass each other: their records meet at whatever depth they come to. So the weights
-// that a launch of what follows reads stand against those of what stands in branches and behind
+// that a launch of what follows reads stand against those of what stands in branches and after
 // them, and against the room that depths take where nobody records.
 //
 // Outside of recursions there is nothing to do: phases wait for the longest branch there.
@@ -41,7 +41,7 @@ constexpr int64_t kBucketBytes = 32;
 
 constexpr unsigned kUnbounded = ~0u;
 
-/// How many records, at most, stand one behind the other between what comes into an operation and
+/// How many records, at most, stand one after the other between what comes into an operation and
 /// the values inside of it. Records that are made without what comes in have run before.
 class Levels {
 public:

@@ -153,7 +153,7 @@ bool CodeMotion::sinkLoopTail(const Moved &tail, ir::FoldOp fold) {
       isTouched(*host) || runsOutside(*host, fold))
     return false;
   auto decline = [&](const Twine &why) {
-    stays(tail.group.front(), namesOf(tail.group) + " stays behind its loop: " + why);
+    stays(tail.group.front(), namesOf(tail.group) + " stays after its loop: " + why);
     return false;
   };
   if (const char *why = obstacle(tail.group, inBody, body, *host))
@@ -165,7 +165,7 @@ bool CodeMotion::sinkLoopTail(const Moved &tail, ir::FoldOp fold) {
     return decline("it is too much to compute at every element");
   if (!takeRoom(static_cast<int64_t>(tail.group.size())))
     return false;
-  report(tail, fold, "behind the loop becomes part of the last block of its body");
+  report(tail, fold, "after the loop becomes part of the last block of its body");
   touch(*host);
 
   for (Operation *op : tail.before)

@@ -1,8 +1,8 @@
 //===- Phases.cpp - What waits until all instances are so far -------------===//
 //
-// A record runs at the depth at which its arguments are ready. Behind a recursion that depth
+// A record runs at the depth at which its arguments are ready. After a recursion that depth
 // differs from instance to instance, so what comes once for each of them (the classifier over a
-// tree, the decoder behind an encoder, a projection of every state) would run in as many small
+// tree, the decoder after an encoder, a projection of every state) would run in as many small
 // launches as there are depths. It need not: nothing in the recursion depends on it. Such records
 // are given a later phase. Phases run one after the other, and inside of one, depths begin anew.
 //

@@ -38,35 +38,35 @@ static const std::vector<PassRecord> &pipeline() {
       // Inlining leaves tuples and matches on values made on the spot, specialising leaves
       // parameters passed for nothing: fewer operators come to the expansions.
       PASS(simplifyPass),
-      // Behind the first simplification, which may drop whole operators, and before the second,
+      // After the first simplification, which may drop whole operators, and before the second,
       // which joins what two expansions have in common.
       PASS(expandOperatorsPass),
-      // Behind the expansions, whose products count too; before the simplification, which finds the
+      // After the expansions, whose products count too; before the simplification, which finds the
       // views that equal products leave.
       PASS(weightsRightPass),
       PASS(simplifyPass),
-      // Behind the expansions, whose products count too, and where weights are known; before
+      // After the expansions, whose products count too, and where weights are known; before
       // anything is made of the operators that it changes.
       PASS(autocastPass),
-      // Behind the expansions, whose parts may depend on weights alone; before blocks.
+      // After the expansions, whose parts may depend on weights alone; before blocks.
       PASS(foldWeightsPass),
-      // Behind the expansions, which leave positions in range; before whatever moves reads.
+      // After the expansions, which leave positions in range; before whatever moves reads.
       PASS(readElementsPass),
       // Before reduce-folds, which then finds folds of what is there already.
       PASS(spreadLoopsPass),
       // Where what a fold does for an element is known, and before constants: what it begins with
       // is part of its block.
       PASS(reduceFoldsPass),
-      // Behind what makes products one (fold-weights) and what brings operators together that are
+      // After what makes products one (fold-weights) and what brings operators together that are
       // in one block then (reduce-folds).
       PASS(orderSumsPass),
       // Where sums are in order, it changes no bit.
       PASS(hoistInvariantsPass),
       // Likewise; of products that are left in loops.
       PASS(hoistProductsPass),
-      // Behind the last pass that makes constant tensors; before blocks, which would record them.
+      // After the last pass that makes constant tensors; before blocks, which would record them.
       PASS(foldConstantsPass),
-      // Behind what joins and moves tensor code; from here on these joins stand between blocks.
+      // After what joins and moves tensor code; from here on these joins stand between blocks.
       PASS(appendInPlacePass),
       // Before form-blocks, whose groups it looks at.
       PASS(codeMotionPass),
@@ -76,15 +76,15 @@ static const std::vector<PassRecord> &pipeline() {
       PASS(identicalRecordsPass),
       // Only now is it known how many records stand in a branch.
       PASS(ghostsPass),
-      // Behind the last pass that makes or drops a record.
+      // After the last pass that makes or drops a record.
       PASS(phasesPass),
       // Last: forks are host code's business, and calls are where they stay.
       PASS(forkCallsPass),
-      // Behind all that looks at which records there are; what it makes needs only what these need.
+      // After all that looks at which records there are; what it makes needs only what these need.
       PASS(keepJoinedPass),
-      // Behind everything that looks at blocks: those that go back are not recorded by host code.
+      // After everything that looks at blocks: those that go back are not recorded by host code.
       PASS(deriveGradientsPass),
-      // Behind the gradients, whose products take the same factors.
+      // After the gradients, whose products take the same factors.
       PASS(roundFactorsPass),
   };
   return passes;

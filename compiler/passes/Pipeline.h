@@ -26,8 +26,8 @@ struct PipelineOptions {
   /// In training the entry's arguments have gradients, too, as those of a module that has the
   /// attribute `sheaf.input_gradients`.
   bool inputGradients = false;
-  /// Products of weights compute in bf16 (autocast). So do those of a module that has the attribute
-  /// `sheaf.bf16`.
+  /// Products of weights and attention compute in bf16 (autocast). So do those of a module that has
+  /// the attribute `sheaf.bf16`.
   bool bf16 = false;
   /// Told of every pass that ran, and of the module after it. May be empty.
   std::function<void(std::string_view pass, mlir::ModuleOp module)> afterPass = {};

@@ -103,7 +103,7 @@ public:
       }
       rewrite(product);
     }
-    // In program order, so that what a transposition has been moved behind is met again.
+    // In program order, so that what a transposition has been moved after is met again.
     SmallVector<ir::ApplyOp> readers;
     module_.walk([&](ir::ApplyOp apply) {
       if ((batchRule<ops::Elementwise>(apply) && !operatorOf(apply)->draws()) || isPartOf(apply))
@@ -350,7 +350,7 @@ private:
   //===--- What is transposed ------------------------------------------------===//
 
   /// Operators that stand between a transposition that was made and what takes them run before it,
-  /// in registers behind the product, and the next product may take their rows as they are.
+  /// in registers after the product, and the next product may take their rows as they are.
   void sink(ir::ApplyOp apply) {
     ops::ExpandBuilder b(apply.getLoc(), apply);
     SmallVector<Value> operands;

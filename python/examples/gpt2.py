@@ -72,7 +72,7 @@ class Transformer(Module):
 
     def forward(self, x: Float32["n hidden"], caches: list[Float32["? 2*hidden"]]) -> tuple[
             Float32["n hidden"], list[Float32["? 2*hidden"]]]:
-        """The states of words behind those that the caches have, and each layer's keys and values with theirs."""
+        """The states of words after those that the caches have, and each layer's keys and values with theirs."""
         start = len(caches[0])
         assert start + len(x) <= self.positions, "a text has more words than there are positions"
         x = x + self.wpe.weight[start:start + len(x)]

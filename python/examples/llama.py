@@ -72,7 +72,7 @@ class Decoder(Module):
 
     def forward(self, x: Float32["n hidden"], caches: list[Float32["? row"]]) -> tuple[
             Float32["n hidden"], list[Float32["? row"]]]:
-        """The states of words behind those that the caches have, and each layer's keys and values with theirs."""
+        """The states of words after those that the caches have, and each layer's keys and values with theirs."""
         grown = []
         for layer, cache in zip(self.layers, caches, strict=True):
             x, cache = layer(x, cache)

@@ -18,7 +18,7 @@ class SheafError(Exception):
 
 @dataclass(frozen=True)
 class Diagnostic:
-    """Something about a source. Lines and columns count from 1; the end is behind the last
+    """Something about a source. Lines and columns count from 1; the end is after the last
     character. Without a place `file` is None and the numbers are 0."""
 
     severity: str  # "error", "warning", "note"

@@ -327,7 +327,7 @@ def compile(text, *, name="model.sheaf", **options):
     training          with code that differentiates
     dropout           dropout drops
     input_gradients   with `training`: tensors of floats in arguments have gradients, too
-    precision         "f32", or "bf16" for products with weights
+    precision         "f32", or "bf16" for products with weights and attention
     without           optimisations to leave out
     cpu               LLVM's name of a processor, instead of this one
     store             a directory in which code is kept for the next time; "none"; None: that of the

@@ -43,13 +43,29 @@ func.func @carried(%k: tensor<?x4xf32>, %b: tensor<?x4xf32>, %xs: !sheaf.list<te
   return %r : tuple<tensor<?x4xf32>, i64>
 }
 
+// Of an argument of the entry, in a part of its result.
+// CHECK-LABEL: func.func @entry
+// CHECK: "append_rows"(%{{.*}}, %arg1)
+func.func @entry(%ks: !sheaf.list<tensor<?x4xf32>>, %x: tensor<1x4xf32>, %c: i1) -> tuple<tensor<?x4xf32>, i64> {
+  %0 = arith.constant 0 : i64
+  %k = sheaf.list_get %ks[%0] : (!sheaf.list<tensor<?x4xf32>>) -> tensor<?x4xf32>
+  %r = scf.if %c -> tensor<?x4xf32> {
+    %m = sheaf.apply "concat"(%k, %x) {axis = 0 : i64} : (tensor<?x4xf32>, tensor<1x4xf32>) -> tensor<?x4xf32>
+    scf.yield %m : tensor<?x4xf32>
+  } else {
+    scf.yield %k : tensor<?x4xf32>
+  }
+  %t = sheaf.tuple(%r, %0) : (tensor<?x4xf32>, i64) -> tuple<tensor<?x4xf32>, i64>
+  return %t : tuple<tensor<?x4xf32>, i64>
+}
+
 // Not where nothing repeats, not along another axis, not of what was just made, not of a vector, and
 // not what only operators take.
-// CHECK-LABEL: func.func @once
+// CHECK-LABEL: func.func private @once
 // CHECK-NOT: "append_rows"
 // CHECK-LABEL: func.func @others
 // CHECK-NOT: "append_rows"
-func.func @once(%k: tensor<?x4xf32>, %x: tensor<1x4xf32>) -> tensor<?x4xf32> {
+func.func private @once(%k: tensor<?x4xf32>, %x: tensor<1x4xf32>) -> tensor<?x4xf32> {
   %m = sheaf.apply "concat"(%k, %x) {axis = 0 : i64} : (tensor<?x4xf32>, tensor<1x4xf32>) -> tensor<?x4xf32>
   return %m : tensor<?x4xf32>
 }

@@ -7,7 +7,8 @@
 // RUN: sheaf-opt --autocast=without=bf16-attention %s | FileCheck %s --check-prefix=PLAIN
 
 // OFF-NOT: {{matmul.*_bf16}}
-// PLAIN-NOT: {{matmul_(scores|seen)_bf16}}
+// But by a weight.
+// PLAIN-NOT: {{matmul_seen_bf16|matmul_scores_bf16"\(%arg0, %arg}}
 // CHECK-DAG: remark: matmul by a weight: bf16
 // CHECK-DAG: remark: matmul by a matrix of the record: f32
 // CHECK-DAG: remark: matmul with a vector is a row reduction: f32
@@ -54,6 +55,23 @@ module attributes {sheaf.bf16} {
     %p = sheaf.apply "matmul_seen"(%e, %v) {} : (tensor<?x?xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
     %r = sheaf.apply "div"(%p, %t) {} : (tensor<?x8xf32>, tensor<?x1xf32>) -> tensor<?x8xf32>
     return %r, %c : tensor<?x8xf32>, tensor<?xf32>
+  }
+
+  // Two exponentials of the same scores, and scores with keys that follow from weights.
+  // CHECK-LABEL: func.func @twice
+  // CHECK: sheaf.apply "matmul_scores_bf16"
+  // CHECK-COUNT-2: sheaf.apply "matmul_seen_bf16"
+  // CHECK: sheaf.apply "matmul_scores_bf16"
+  func.func @twice(%q: tensor<?x8xf32>, %k: tensor<8x?xf32>, %v: tensor<?x8xf32>) -> (tensor<?x8xf32>, tensor<?x8xf32>, tensor<?x8xf32>) {
+    %w = sheaf.param_ref @w : tensor<8x8xf32>
+    %s = sheaf.apply "matmul_scores"(%q, %k) {} : (tensor<?x8xf32>, tensor<8x?xf32>) -> tensor<?x?xf32>
+    %e1 = sheaf.apply "exp"(%s) {} : (tensor<?x?xf32>) -> tensor<?x?xf32>
+    %h = sheaf.apply "neg"(%s) {} : (tensor<?x?xf32>) -> tensor<?x?xf32>
+    %e2 = sheaf.apply "exp"(%h) {} : (tensor<?x?xf32>) -> tensor<?x?xf32>
+    %p1 = sheaf.apply "matmul_seen"(%e1, %v) {} : (tensor<?x?xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
+    %p2 = sheaf.apply "matmul_seen"(%e2, %v) {} : (tensor<?x?xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
+    %o = sheaf.apply "matmul_scores"(%q, %w) {} : (tensor<?x8xf32>, tensor<8x8xf32>) -> tensor<?x8xf32>
+    return %p1, %p2, %o : tensor<?x8xf32>, tensor<?x8xf32>, tensor<?x8xf32>
   }
 
   // Written out, with shares for factors: these are rounded, and their sum is of what they are

@@ -2,16 +2,16 @@
 // RUN: sheaf-opt --code-motion=without=code-motion %s | FileCheck %s --check-prefix=OFF
 // RUN: sed 's/^module {/module attributes {sheaf.training} {/' %s | sheaf-opt --code-motion | FileCheck %s --check-prefix=TRAIN
 
-// CHECK-DAG: remark: exp behind the branch becomes part of the last block of each arm
-// CHECK-DAG: remark: exp behind the branch becomes part of the last block of 1 of its arms
-// CHECK-DAG: remark: exp stays behind the branch: an arm ends with a call
-// CHECK-DAG: remark: exp stays behind the branch: the kernel at the end of an arm runs elsewhere, too
-// CHECK-DAG: remark: add stays behind the branch: at the end of an arm it takes more than that block is made of
-// CHECK-DAG: remark: sigmoid stays behind the branch: its kernel runs elsewhere, too
+// CHECK-DAG: remark: exp after the branch becomes part of the last block of each arm
+// CHECK-DAG: remark: exp after the branch becomes part of the last block of 1 of its arms
+// CHECK-DAG: remark: exp stays after the branch: an arm ends with a call
+// CHECK-DAG: remark: exp stays after the branch: the kernel at the end of an arm runs elsewhere, too
+// CHECK-DAG: remark: add stays after the branch: at the end of an arm it takes more than that block is made of
+// CHECK-DAG: remark: sigmoid stays after the branch: its kernel runs elsewhere, too
 // CHECK-DAG: remark: tanh of a branch runs before it, whichever is taken
 // CHECK-DAG: remark: tanh stays in its branch: it is too much to compute in vain
-// CHECK-DAG: remark: div, relu behind the loop becomes part of the last block of its body
-// CHECK-DAG: remark: scalar, sub stays behind the branch: at the end of an arm it takes more than that block is made of
+// CHECK-DAG: remark: div, relu after the loop becomes part of the last block of its body
+// CHECK-DAG: remark: scalar, sub stays after the branch: at the end of an arm it takes more than that block is made of
 // CHECK-DAG: remark: scalar, mul stays in its branch: before it, it takes more than that block is made of
 // CHECK-DAG: remark: mul stays in its branch: before it, it would make that one block with others that read the same
 // CHECK-DAG: remark: abs stays in its branch: without it, what follows the branch might be other blocks

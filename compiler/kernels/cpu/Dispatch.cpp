@@ -62,7 +62,7 @@ ProductAnswer Dispatch::ask(const ProductQuestion &question) {
     if (reason) {
       verdict.reason = "refuses: " + *reason;
     } else if (!taken.empty()) {
-      verdict.reason = "not needed behind " + taken;
+      verdict.reason = "not needed after " + taken;
     } else {
       taken = verdict.implementation;
       if (known)

@@ -223,7 +223,7 @@ Value Emitter::granule(Value id) {
 
 /// Where a temporary begins; of a row block, its first row that is there.
 Value Emitter::temporaryBase(const Buffer &buffer) {
-  // A group's own lie behind what the records of the chunk hand on.
+  // A group's own lie after what the records of the chunk hand on.
   auto [isOwn, place] = layout_.temporaryPlaces[buffer.index];
   Value offset = sizeOf(ArrayRef(isOwn ? layout_.own : layout_.handedOn).take_front(place));
   return atRecord([&, isOwn = isOwn] {

@@ -52,6 +52,7 @@ void Emitter::findSeen(const RowBlock &block) {
     scf::YieldOp::create(b, ValueRange{least, most});
   }
   constexpr int64_t run = kReduceVectors * kLoopLanes;
+  static_assert(run % 2 == 0, "pairs count from the first column");
   auto whole = [&](Value number) {
     return mul(arith::DivSIOp::create(b, number, constant(run)), constant(run));
   };
@@ -133,7 +134,7 @@ void Emitter::startSums(const Stage &stage, ArrayRef<Value> outer) {
 }
 
 /// Rows are addressed by their number among all, so the tensor seems to begin as many rows before
-/// what is there as the block does behind the first.
+/// what is there as the block does after the first.
 Value Emitter::baseInBlock(const Buffer &buffer) {
   if (Value known = blockRows_->bases.lookup(&buffer))
     return known;

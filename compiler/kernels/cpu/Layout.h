@@ -59,7 +59,7 @@ struct Stage;
 
 struct Root : kernels::Root {
   bool masked = false; ///< the last vector must not be written whole
-  /// Products: where its rows of a pass begin in scratch, behind those of other such roots, until
+  /// Products: where its rows of a pass begin in scratch, after those of other such roots, until
   /// they are written with rows for columns; -1: it is written as it is computed.
   int64_t transposedBegin = -1;
   /// Whether neighbouring columns of the stage are not neighbours in the buffer.
@@ -103,7 +103,7 @@ struct Stage {
   /// weights lie so; else those of a group run together, and all are in registers.
   bool takesTurns = false;
   Sums sums = Sums::Chain;
-  /// Bytes of a row of factors in scratch: what the groups read of a row, one behind the other;
+  /// Bytes of a row of factors in scratch: what the groups read of a row, one after the other;
   /// rounded, but for a library. 0: rows are read where they are.
   int64_t factorRow = 0;
   const rt::Library *library = nullptr; ///< Foreign
@@ -114,7 +114,7 @@ struct Stage {
   std::vector<int> startViews; ///< for each accumulator its view in startUse, or -1
   int64_t tileRows = 1;        ///< most rows of a tile
   int64_t tileVectors = 1;     ///< vectors of each accumulator in a tile
-  /// Where it is not known how many columns there are: vectors of the panels behind the last whole
+  /// Where it is not known how many columns there are: vectors of the panels after the last whole
   /// one, of which none is beyond the padding of rows. 0: all are alike.
   int64_t restVectors = 0;
   /// Where accumulators take turns, so many tiles have the turn before the next accumulator does:
@@ -195,9 +195,9 @@ struct Layout : BackendPlan {
   int64_t temporaryOffset = 0;         ///< offset in scratch of the temporaries
   int64_t chunkTemporaries = 0;        ///< bytes of temporaries after which a chunk ends
   int64_t accumulatorBytes = 0;        ///< scratch for the accumulators of a tile, at offset 0
-  int64_t rowTableBytes = 0;           ///< behind it: the rows of a pass
-  int64_t factorBytes = 0;             ///< behind it: rows of factors
-  int64_t sumsBytes = 0;               ///< behind it: what libraries make of them
+  int64_t rowTableBytes = 0;           ///< after it: the rows of a pass
+  int64_t factorBytes = 0;             ///< after it: rows of factors
+  int64_t sumsBytes = 0;               ///< after it: what libraries make of them
   int64_t tileConfig = -1;             ///< offset in scratch of the shapes of tiles, or -1
 
   /// Whether weights are read once for the rows of many records.

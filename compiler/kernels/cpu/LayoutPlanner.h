@@ -12,6 +12,7 @@ constexpr int64_t kMostPassRows = 256;
 /// Rows of a block of rows: whole tiles of 8 or 6 rows, enough of them to read the right operand
 /// from near, few enough that what they leave is near.
 constexpr int64_t kBlockRows = 48;
+static_assert(kBlockRows % 2 == 0, "sums over the rows of a block go on in pairs");
 
 /// Plans one block and lays it out.
 class LayoutPlanner {

@@ -155,7 +155,7 @@ bool Planner::findWeights(Product &product) {
     bool transposed = rows.axis == n && columns.axis == k;
     if (!straight && !transposed)
       return false;
-    // Of a batch of matrices this is one; their rows lie one behind the other.
+    // Of a batch of matrices this is one; their rows lie one after the other.
     int64_t row = 0;
     for (size_t axis = 0; axis + 1 < view.size(); ++axis) {
       if (axis + 2 < view.size() && view[axis].axis >= 0)

@@ -198,13 +198,13 @@ class Assignments:
         inner = kind.element if isinstance(kind, kinds.List) else self.row_kind(kind)
         for k, element in enumerate(elements):
             if stars and k == stars[0]:
-                behind = count - 1 - k
-                end = Code(("len(", local, f") - {behind}")) if behind else ""
+                after = count - 1 - k
+                end = Code(("len(", local, f") - {after}")) if after else ""
                 part = Value(Code((local, f"[{k}:", end, "]")), kind, fresh=True)
                 self.assign(element.value, part, s)
             else:
-                behind = count - k
-                index = str(k) if not stars or k < stars[0] else Code(("len(", local, f") - {behind}"))
+                after = count - k
+                index = str(k) if not stars or k < stars[0] else Code(("len(", local, f") - {after}"))
                 self.assign(element, Value(Code((local, "[", index, "]")), self.arrived(inner)), s)
 
     @staticmethod

@@ -158,7 +158,7 @@ class Branches:
         made, falling = [], 0
         for arm in arms:
             if flow.always_jumps(arm):
-                # Out of a loop that is written out it goes on behind a mark.
+                # Out of a loop that is written out it goes on after a mark.
                 out = flow.jumps(arm) & {"break", "continue"} and any(isinstance(r, Mark) for r in rest)
                 made.append(list(arm) + (list(rest) if out else []))
                 falling += 1 if out else 0

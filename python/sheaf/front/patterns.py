@@ -115,7 +115,7 @@ class Matches:
         """Names that a pattern binds keep that in Python when the guard fails; here they are the case's."""
         if not any(case.guard for case in cases):
             return
-        live = set()  # in the cases that come later, and behind them
+        live = set()  # in the cases that come later, and after them
         for case in reversed(cases):
             captured = flow.captures(case.pattern)
             for name in captured:

@@ -7,7 +7,7 @@ from ..errors import CompileError, Diagnostic
 
 @dataclass(frozen=True)
 class Place:
-    """A stretch of a Python file. Lines count from 1, columns from 1 in characters; the end is behind
+    """A stretch of a Python file. Lines count from 1, columns from 1 in characters; the end is after
     the last character."""
     file: str
     line: int

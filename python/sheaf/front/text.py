@@ -94,14 +94,14 @@ class Text:
 
     def place(self, line, column, end_line, end_column):
         """The Place of the smallest stretch that covers a range of the text, or begins before it; None
-        where nothing of Python stands behind it."""
+        where nothing of Python stands after it."""
         begin = self.offset(line, column)
         end = max(self.offset(end_line, end_column), begin + 1)
         best = None
         last = bisect.bisect_right(self._spans, begin, key=lambda s: s[0])
-        for first, behind, origin in self._spans[:last]:
-            if behind >= end and (best is None or behind - first < best[0]):
-                best = (behind - first, origin)
+        for first, after, origin in self._spans[:last]:
+            if after >= end and (best is None or after - first < best[0]):
+                best = (after - first, origin)
         return best[1] if best else None
 
     def line_map(self):

@@ -72,7 +72,7 @@ class TransformerEncoderLayer(Module):
 
 
 class TransformerEncoder(Module):
-    """Layers like `encoder_layer`, each with weights of its own, and perhaps a norm behind them."""
+    """Layers like `encoder_layer`, each with weights of its own, and perhaps a norm after them."""
 
     def __init__(self, encoder_layer, num_layers, norm=None):
         self.d_model = encoder_layer.d_model
@@ -128,7 +128,7 @@ class TransformerDecoderLayer(Module):
 
 
 class TransformerDecoder(Module):
-    """Layers like `decoder_layer`, each with weights of its own, and perhaps a norm behind them."""
+    """Layers like `decoder_layer`, each with weights of its own, and perhaps a norm after them."""
 
     def __init__(self, decoder_layer, num_layers, norm=None):
         self.d_model = decoder_layer.d_model

@@ -103,7 +103,7 @@ class _Layers(Module):
 
 class LSTM(_Layers):
     """The LSTM over a sequence [n, input_size]: (the states [n, output_size], (the last states, the
-    last cells)), these as [layers, hidden_size], with the reverse direction behind the forward one."""
+    last cells)), these as [layers, hidden_size], with the reverse direction after the forward one."""
 
     def __init__(self, input_size, hidden_size, num_layers=1, bias=True, bidirectional=False):
         super().__init__(LSTMCell, input_size, hidden_size, num_layers, bias, bidirectional)

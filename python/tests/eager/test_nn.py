@@ -226,7 +226,7 @@ def test_decoder():
 
 @pytest.mark.parametrize("bidirectional", [False, True])
 def test_empty_sentence(bidirectional):
-    """As compiled code has it: no states, and zeros behind them."""
+    """As compiled code has it: no states, and zeros after them."""
     width, states = (6, 4) if bidirectional else (3, 2)
     x = np.zeros((0, 4), np.float32)
     hs, h = nn.GRU(4, 3, 2, bidirectional=bidirectional)(x)
