@@ -30,7 +30,7 @@ runtime/device: model measure memory schedule
 runtime/cpu: model measure memory schedule device
 runtime/null: model measure memory schedule device
 runtime/devices: device cpu null
-runtime/backward: model memory device
+runtime/backward: model memory schedule device
 runtime/session: model measure memory schedule walk device devices backward
 runtime/train: model device backward session
 runtime/io: model
@@ -69,6 +69,7 @@ below='
   compiler/ops: runtime/model runtime/memory
   compiler/frontend: runtime/model
   compiler/oracle: runtime/model runtime/walk runtime/session
+  compiler/analysis: runtime/model
   compiler/passes: runtime/model
   compiler/vendor: runtime/model
   compiler/kernels: runtime/model
@@ -83,7 +84,7 @@ below='
   compiler/driver: runtime/model runtime/cpu runtime/io
   compiler/api: runtime/model runtime/io runtime/cpu runtime/artefact runtime/session runtime/compile
   compiler/measure: runtime/model runtime/measure runtime/cpu runtime/session
-  compiler/report: runtime/model runtime/cpu runtime/session runtime/train
+  compiler/report: runtime/model runtime/schedule runtime/cpu runtime/session runtime/train
   compiler/verify: runtime/model runtime/session runtime/train
   compiler/bench: runtime/model runtime/measure runtime/session runtime/train
   compiler/kernelbench: runtime/model runtime/memory runtime/cpu runtime/session

@@ -32,7 +32,7 @@ inline bool moves(mlir::Operation *op, ops::Movement::Kind kind) {
 /// records as the list has elements, made by the host code.
 inline bool takesList(mlir::Operation *op) { return moves(op, ops::Movement::Stack); }
 
-/// An operator that copies rows behind those of a tensor that grows.
+/// An operator that copies rows after those of a tensor that grows.
 inline bool appendsRows(mlir::Operation *op) { return batchRule<ops::AppendRows>(op) != nullptr; }
 
 /// An operator for which host code makes records, each of which copies rows to their place.

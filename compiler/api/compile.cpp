@@ -49,7 +49,7 @@ sheaf::FileResolver resolverOf(const Request &request) {
 
 Place placeOf(const SourceFile &source, SourceRange range) {
   LineColumn begin = source.lineColumn(range.begin), end = source.lineColumn(range.end);
-  // A range ends in its own file, whatever stands behind.
+  // A range ends in its own file, whatever stands after.
   const SourceText &file = source.fileOf(range.begin);
   end = file.lineColumn(range.end);
   return {file.name(), begin.line, begin.column, end.line, end.column};

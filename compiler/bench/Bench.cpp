@@ -86,6 +86,8 @@ void Benchmark::use(std::unique_ptr<rt::Session> session, const BenchCase &what)
   if (what.engine == Engine::Training)
     optimizer_ = std::make_unique<rt::Optimizer>(*session_,
                                                  rt::OptimizerOptions{rt::OptimizerOptions::Adam});
+  if (optimizer_)
+    optimizer_->reserve();
   if (options_.trace) {
     trace_ = std::make_unique<rt::Trace>(what.threads);
     session_->setTrace(trace_.get());
@@ -123,14 +125,24 @@ void Benchmark::stepOnce(rt::Session &session, std::span<const rt::Instance> ins
     return (clock - before) * 1e3;
   };
   double flop = session.counters().flop;
-  for (const rt::Outcome &outcome : session.run(instances))
-    if (!outcome.ok())
-      throw *outcome.error;
-  step_.forwardMs += lap();
-  step_.forwardGflop += (session.counters().flop - flop) * 1e-9;
   lossWeights_.assign(instances.size(), 1.0F / static_cast<float>(instances.size()));
-  std::span<const rt::ParamGradient> gradients = session.backward(lossWeights_);
-  step_.backwardMs += lap();
+  std::span<const rt::ParamGradient> gradients;
+  for (bool again = true; again;) {
+    again = false;
+    for (const rt::Outcome &outcome : session.run(instances))
+      if (!outcome.ok())
+        throw *outcome.error;
+    step_.forwardMs += lap();
+    step_.forwardGflop += (session.counters().flop - flop) * 1e-9;
+    try {
+      gradients = session.backward(lossWeights_);
+    } catch (const OutOfMemory &) {
+      if (!session.wouldRecomputeMore())
+        throw;
+      again = true;
+    }
+    step_.backwardMs += lap();
+  }
   if (beforeUpdate)
     beforeUpdate();
   optimizer_->step(gradients, /*learningRate=*/0);
@@ -176,7 +188,9 @@ Ratio timeInTurn(Benchmark &slower, Benchmark &faster, const BenchCase &what) {
   const BenchOptions &options = slower.options();
   int64_t places = std::clamp<int64_t>(options.minRepetitions / 2 * 2, 1, kPlaces);
   // What is made once is made before, and a policy is chosen.
-  unsigned warmUps = what.policy == rt::Policy::Auto ? rt::PolicyTrial::kRuns + 1 : 1;
+  unsigned warmUps = options.warmUps;
+  if (what.policy == rt::Policy::Auto)
+    warmUps += rt::PolicyTrial::kRuns;
   std::vector<double> ofPlaces;
   int64_t pairs = 0;
   double begin = seconds();
@@ -324,15 +338,24 @@ void Benchmark::compiled(BenchRow &row) {
   counting = true;
   row.leastLaunches = 0;
   const std::vector<rt::KernelCounters> counted = session.counters().kernels;
-  session.keepAll(true); // dependences are those of all launches
-  try {
-    once();
-  } catch (const RunError &) { // there is memory only if rows are given back
-    session.keepAll(false);
+  // Dependences are those of all launches. There may be memory only if rows are given back.
+  auto keepingAll = [&] {
+    session.keepAll(true);
+    try {
+      once();
+      return true;
+    } catch (const RunError &) {
+      return false;
+    } catch (const OutOfMemory &) {
+      return false;
+    }
+  };
+  bool kept = keepingAll();
+  session.keepAll(false);
+  if (!kept) {
     row.leastLaunches.reset();
     once();
   }
-  session.keepAll(false);
   row.kernels = statistics.rows(counted);
   for (KernelRow &kernel : row.kernels)
     kernel.ms = static_cast<double>(kernelNs[kernel.kernel]) * 1e-6 / repetitions;

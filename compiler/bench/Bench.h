@@ -99,6 +99,7 @@ struct BenchRow {
 struct BenchOptions {
   int64_t minRepetitions = 20; ///< of a mini-batch; of all of them not less than three
   double minSeconds = 1;
+  unsigned warmUps = 1;       ///< of a session that timeInTurn() makes
   bool trace = false;         ///< sessions write a trace, which is thrown away: what that costs
   rt::SessionOptions session; ///< `threads` and `policy` are the case's
 };

@@ -7,6 +7,7 @@
 #define SHEAF_COMPILER_DRIVER_COMPILER_H
 
 #include "compiler/codegen/Jit.h"
+#include "compiler/driver/MemoryFormula.h"
 #include "compiler/driver/Phases.h"
 #include "compiler/frontend/Diagnostics.h"
 #include "compiler/kernels/NumericClass.h"
@@ -222,6 +223,8 @@ public:
   std::string tilingWith(size_t kernel, const kernels::Tuning &tuning) const;
   /// Function by function what is done where. Made when it is asked for.
   std::vector<FunctionInfo> functions() const;
+  /// What its inference takes at most. Made when it is asked for.
+  MemoryFormula memoryFormula() const;
   const std::vector<PhaseTime> &times() const;
   const rt::Target &target() const;
   /// The generated code, as it is loaded.

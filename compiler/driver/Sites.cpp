@@ -199,7 +199,7 @@ private:
     const Depths &depths = depths_[number];
     std::string phase =
         this->phase(number) > 0
-            ? fmt::format("phase {}, behind all of earlier phases", this->phase(number))
+            ? fmt::format("phase {}, after all of earlier phases", this->phase(number))
             : "phase 0";
     if (demanded_[number])
       phase += ", counted from where the last wait ended";
@@ -222,7 +222,7 @@ private:
     if (!needs_[number][number])
       return depths_[number].bounded
                  ? ""
-                 : "not batched where depths differ: behind a recursion of the same phase";
+                 : "not batched where depths differ: after a recursion of the same phase";
     std::vector<std::string> others;
     for (unsigned other : needs_[number].set_bits())
       if (needs_[other][number])
@@ -253,11 +253,11 @@ private:
       if (!waits && passes::waitsFor(next, call))
         waits = next;
       if (waits && mayRead(next))
-        return fmt::format("{} needs its result before anything behind it may read", lineOf(waits));
+        return fmt::format("{} needs its result before anything after it may read", lineOf(waits));
     }
     if (isa<ir::FoldOp, ir::ScanOp>(call->getParentOp()))
       return "each turn of the loop needs the one before";
-    return "nothing behind it here may read";
+    return "nothing after it here may read";
   }
 
   /// What gives the arguments that a fork itself waits for.
@@ -338,9 +338,9 @@ private:
       SiteInfo &info = add("calls " + call.getCallee().str());
       if (passes::isForked(call)) {
         info.notes.push_back(readers_.contains(callee)
-                                 ? "forked: it may read, and so may something behind it that does "
+                                 ? "forked: it may read, and so may something after it that does "
                                    "not need it"
-                                 : "forked: it takes what others wait for, and something behind "
+                                 : "forked: it takes what others wait for, and something after "
                                    "it may read that does not need it");
         if (std::vector<std::string> awaited = awaitedBy(call); !awaited.empty())
           info.notes.push_back("begins when there is " + join(awaited));

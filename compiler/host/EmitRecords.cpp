@@ -339,16 +339,21 @@ void FunctionEmitter::emitGhost(ir::GhostOp op) {
 // Reads
 //===----------------------------------------------------------------------===//
 
-/// For those who want to know, seldom, what was read.
-void FunctionEmitter::noteRead(llvm::Value *place, llvm::Value *element) {
-  llvm::Value *log = b_.CreateLoad(b_.getPtrTy(), contextField(offsetof(rt::Context, readLog)));
-  llvm::BasicBlock *note = newBlock("note"), *goOn = newBlock("noted");
-  b_.CreateCondBr(b_.CreateIsNull(log), goOn, note,
+/// What counts as read: of those who want to know, seldom, what was, some know better.
+llvm::Value *FunctionEmitter::tellRead(llvm::Value *place, llvm::Value *element) {
+  llvm::Value *watch = b_.CreateLoad(b_.getPtrTy(), contextField(offsetof(rt::Context, readWatch)));
+  llvm::BasicBlock *from = b_.GetInsertBlock(), *tell = newBlock("tell"), *goOn = newBlock("told");
+  b_.CreateCondBr(b_.CreateIsNull(watch), goOn, tell,
                   llvm::MDBuilder(m_.context).createLikelyBranchWeights());
-  b_.SetInsertPoint(note);
-  callRuntime("sheaf_note_read", b_.getVoidTy(), place, toSlot(b_, element));
+  b_.SetInsertPoint(tell);
+  llvm::Value *slot = callRuntime("sheaf_read", b_.getInt64Ty(), place, toSlot(b_, element));
+  llvm::Value *told = fromSlot(b_, slot, element->getType());
   b_.CreateBr(goOn);
   b_.SetInsertPoint(goOn);
+  llvm::PHINode *read = b_.CreatePHI(element->getType(), 2);
+  read->addIncoming(element, from);
+  read->addIncoming(told, tell);
+  return read;
 }
 
 void FunctionEmitter::emitRead(ir::ReadOp op) {
@@ -377,15 +382,11 @@ void FunctionEmitter::emitRead(ir::ReadOp op) {
   llvm::Value *address =
       b_.CreateInBoundsGEP(b_.getInt8Ty(), rows, b_.CreateMul(id, i64(rt::kGranuleBytes)));
   if (!list) {
-    llvm::Value *element = loadElement(address, at, runtimeDType(type));
-    noteRead(place, element);
-    return set(op, {element});
+    return set(op, {tellRead(place, loadElement(address, at, runtimeDType(type)))});
   }
   llvm::Value *result = newList(list.getElement(), size), *out = listElements(result);
   loop(size, {}, [&](llvm::Value *i, ArrayRef<llvm::Value *>) {
-    llvm::Value *element = loadElement(address, i, runtimeDType(type));
-    noteRead(place, element);
-    store(slotAt(out, i), {element});
+    store(slotAt(out, i), {tellRead(place, loadElement(address, i, runtimeDType(type)))});
     return Slots();
   });
   set(op, {result});
@@ -520,7 +521,7 @@ void FunctionEmitter::emitStack(ir::ApplyOp apply) {
   set(apply.getResult(0), coerce(result, type, apply.getResult(0).getType()));
 }
 
-/// append_rows(x, rows): the run time knows whether there is room behind x, and so where to.
+/// append_rows(x, rows): the run time knows whether there is room after x, and so where to.
 void FunctionEmitter::emitAppendRows(ir::ApplyOp apply) {
   unsigned instance = m_.input.instances.of(apply, "sheaf.copy");
   if (m_.kernel(instance).results.size() != 1 || !m_.kernel(instance).temporaries.empty())

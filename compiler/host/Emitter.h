@@ -9,6 +9,7 @@
 #define SHEAF_COMPILER_HOST_EMITTER_H
 
 #include "compiler/analysis/Forks.h"
+#include "compiler/analysis/Slots.h"
 #include "compiler/host/Host.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -35,7 +36,7 @@ using Slots = llvm::SmallVector<llvm::Value *, 2>;
 /// The LLVM types of a value's slots.
 llvm::SmallVector<llvm::Type *, 2> slotTypes(mlir::Type type, llvm::LLVMContext &context);
 llvm::SmallVector<llvm::Type *> slotTypes(mlir::TypeRange types, llvm::LLVMContext &context);
-int64_t slotCount(mlir::Type type);
+using passes::slotCount;
 
 /// Which arguments of a call are results of forks, which may not be there yet when it is forked
 /// itself. Its thunk takes the other arguments, and after these two slots for each fork: what
@@ -286,7 +287,7 @@ private:
   void emitRead(ir::ReadOp op);
   void emitEmit(ir::EmitOp op);
   llvm::Value *loadElement(llvm::Value *row, llvm::Value *at, rt::DType dtype);
-  void noteRead(llvm::Value *place, llvm::Value *element);
+  llvm::Value *tellRead(llvm::Value *place, llvm::Value *element);
 
   //===--- Lists (EmitLists.cpp) ----------------------------------------------===//
 

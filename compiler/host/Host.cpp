@@ -60,17 +60,6 @@ llvm::SmallVector<llvm::Type *> slotTypes(TypeRange types, llvm::LLVMContext &co
   return all;
 }
 
-int64_t slotCount(Type type) {
-  if (auto tuple = dyn_cast<TupleType>(type)) {
-    int64_t count = 0;
-    for (Type field : tuple.getTypes())
-      count += slotCount(field);
-    return count;
-  }
-  auto tensor = dyn_cast<RankedTensorType>(type);
-  return tensor ? 1 + tensor.getNumDynamicDims() : 1;
-}
-
 llvm::Value *toSlot(llvm::IRBuilderBase &builder, llvm::Value *value) {
   llvm::Type *type = value->getType(), *i64 = builder.getInt64Ty();
   if (type->isDoubleTy())

@@ -82,6 +82,13 @@ std::string bytesText(double bytes) {
   return fmt::format("{:.0f} KB", bytes / (1 << 10));
 }
 
+std::string groupedDigits(double number) {
+  std::string digits = fmt::format("{:.0f}", number);
+  for (size_t at = digits.size(); at > 3; at -= 3)
+    digits.insert(at - 3, ",");
+  return digits;
+}
+
 std::string kernelTable(std::span<const KernelRow> rows, std::optional<double> peakGflops) {
   double all = 0;
   bool atOnce = false;

@@ -70,6 +70,8 @@ nlohmann::ordered_json kernelsJson(std::span<const KernelRow> rows,
 
 /// `12 MB`.
 std::string bytesText(double bytes);
+/// `1,536`, of a whole number that is not negative.
+std::string groupedDigits(double number);
 
 } // namespace sheaf::driver
 

@@ -37,10 +37,6 @@ KernelOf kernelsByBlock(llvm::ArrayRef<kernels::Kernel> kernels) {
   return kernelOf;
 }
 
-uint32_t wordsOf(rt::RecordWord::Kind kind) {
-  return kind == rt::RecordWord::Int || kind == rt::RecordWord::Float ? 2 : 1;
-}
-
 rt::KernelDesc describeKernel(const KernelInstance &instance, const kernels::Kernel &kernel) {
   rt::KernelDesc desc;
   desc.layout = kernel.layout;
@@ -49,7 +45,7 @@ rt::KernelDesc describeKernel(const KernelInstance &instance, const kernels::Ker
   desc.joined = instance.joined;
   desc.words = 0;
   for (const rt::RecordWord &word : desc.layout)
-    desc.words += wordsOf(word.kind);
+    desc.words += word.words();
   desc.temporaries = !kernel.temporaries.empty();
   desc.flop = kernel.flop;
   desc.bytes = kernel.bytes;

@@ -28,7 +28,7 @@ KernelInstances::KernelInstances(ModuleOp module) : module_(module) {
         if (op->hasAttr(role))
           instances_[add(keyOf(op, role))].sites.push_back(op);
     });
-  // Behind all others, whose numbers do not depend on them.
+  // After all others, whose numbers do not depend on them.
   for (auto func : module.getOps<func::FuncOp>())
     func.walk<WalkOrder::PreOrder>([&](ir::JoinedOp joined) {
       KernelInstance &instance = instances_[add(keyOf(joined))];

@@ -48,7 +48,7 @@ std::string weightText(const rt::Model &model, const rt::WeightUse &use) {
                      use.views.size() == 1 ? "1 view"
                                            : fmt::format("{} views {}", use.views.size(),
                                                          use.kind == rt::WeightUse::PanelsByView
-                                                             ? "one behind the other"
+                                                             ? "one after the other"
                                                              : "side by side"),
                      join(views, "; "));
 }
@@ -104,12 +104,8 @@ std::string flopText(const rt::KernelDesc &kernel) {
     std::string text = fmt::format("{:.0f}", term.coefficient);
     for (uint32_t word : term.extentWords) {
       // Extents are named by the word of the record that holds them.
-      uint32_t at = 0;
-      for (const rt::RecordWord &entry : kernel.layout) {
-        if (at == word)
-          text += " x " + (entry.name.empty() ? "extent" : entry.name);
-        at += entry.kind == rt::RecordWord::Int || entry.kind == rt::RecordWord::Float ? 2 : 1;
-      }
+      if (const rt::RecordWord *entry = rt::entryAt(kernel, word))
+        text += " x " + (entry->name.empty() ? "extent" : entry->name);
     }
     terms.push_back(text);
   }
@@ -349,7 +345,7 @@ std::string explainJson(const CompiledModel &compiled, const RunReport *report,
                   {"remarks", remarks},
                   {"times", times}});
   if (report)
-    root["mini_batch"] = runReportJson(*report);
+    root["mini_batch"] = runReportJson(compiled, *report);
   return jsonText(root);
 }
 

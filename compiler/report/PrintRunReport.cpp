@@ -231,14 +231,14 @@ std::string runReportText(const CompiledModel &compiled, const RunReport &r,
       out += fmt::format(" {:>9}", bytesText(static_cast<double>(bytes)));
     out += '\n';
   }
-  return out;
+  return out + "\n" + memoryReportText(compiled, r.rows);
 }
 
 //===----------------------------------------------------------------------===//
 // For machines
 //===----------------------------------------------------------------------===//
 
-nlohmann::ordered_json runReportJson(const RunReport &r) {
+nlohmann::ordered_json runReportJson(const CompiledModel &compiled, const RunReport &r) {
   using Json = nlohmann::ordered_json;
   Json launches = Json::array(), flushes = Json::array(), few = Json::array(), low = Json::array(),
        lines = Json::array(), layers = Json::array(), calls = Json::array(), memory = Json::array();
@@ -322,7 +322,8 @@ nlohmann::ordered_json runReportJson(const RunReport &r) {
                {"lines", lines},
                {"layers", layers},
                {"calls", calls},
-               {"memory", memory}};
+               {"memory", memory},
+               {"rows", memoryReportJson(compiled, r.rows)}};
   if (r.leastLaunches)
     json["least_launches"] = *r.leastLaunches;
   if (r.failed)

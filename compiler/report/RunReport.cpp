@@ -74,6 +74,7 @@ public:
   }
 
   RunReport run() {
+    report_.rows = reportMemory(compiled_, session_, instances_);
     PeakProbe probe(compiled_.target(), compiled_.precision());
     for (int64_t i = -2; i < options_.repetitions; ++i) {
       once();

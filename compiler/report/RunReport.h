@@ -10,6 +10,7 @@
 
 #include "compiler/driver/Compiler.h"
 #include "compiler/measure/KernelTable.h"
+#include "compiler/report/MemoryReport.h"
 
 #include <functional>
 
@@ -134,6 +135,7 @@ struct RunReport {
   std::vector<CallsInfo> calls;        ///< the longest first
   std::vector<MemorySample> memory;    ///< of the last repetition
   rt::MemoryUse memoryUse;
+  MemoryReport rows; ///< of a mini-batch that nobody looks at otherwise
 };
 
 struct RunReportOptions {
@@ -150,7 +152,7 @@ RunReport reportRun(const CompiledModel &model, std::span<const rt::Instance> in
 /// For people, as `sheaf explain --data` prints it. `source` is the text of the model's file.
 std::string runReportText(const CompiledModel &model, const RunReport &report,
                           const SourceFile &source);
-nlohmann::ordered_json runReportJson(const RunReport &report);
+nlohmann::ordered_json runReportJson(const CompiledModel &model, const RunReport &report);
 
 } // namespace sheaf::driver
 

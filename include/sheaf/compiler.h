@@ -67,7 +67,7 @@ typedef struct sheaf_named_tensor {
 
 typedef enum sheaf_precision {
   SHEAF_F32 = 0,
-  SHEAF_BF16 = 1 /* of products with weights */
+  SHEAF_BF16 = 1 /* of products with weights and of attention */
 } sheaf_precision;
 
 typedef struct sheaf_compile_options {

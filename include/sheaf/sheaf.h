@@ -8,7 +8,10 @@
  *   sheaf_batch    instances that run together: of such, or made value by value
  *   sheaf_session  threads and a byte budget; runs batches of any number of models
  *   sheaf_engine   runs instances of one model that come and go
+ *   sheaf_kept     what one of them gave, kept there for others to begin from
+ *   sheaf_workers  threads that several sessions and engines share
  *   sheaf_budget   bytes that several engines share
+ *   sheaf_executor steps several engines in turns
  *   sheaf_result   what became of each instance of a batch; immutable
  *   sheaf_stop     ends runs early, from any thread
  *
@@ -352,6 +355,15 @@ SHEAF_API size_t sheaf_batch_size(const sheaf_batch *batch);
 
 /* ---- Sessions ----------------------------------------------------------------------------- */
 
+/* Threads that run kernels, for any number of sessions and engines: those that run at a time divide
+ * them, and one that runs alone has all. Results do not depend on it. */
+typedef struct sheaf_workers sheaf_workers;
+
+/* `threads` are at work while no more callers than that run at a time; callers' own are among them.
+ * 0: 1. */
+SHEAF_API sheaf_status sheaf_workers_create(uint32_t threads, sheaf_workers **workers);
+SHEAF_API void sheaf_workers_release(sheaf_workers *workers);
+
 typedef struct sheaf_session_options {
   size_t size;            /* sizeof(sheaf_session_options) */
   uint32_t threads;       /* that run kernels, the caller's included; 0: 1 */
@@ -362,6 +374,7 @@ typedef struct sheaf_session_options {
   uint64_t max_depth;     /* room for so many frames of one instance's recursion; 0: millions */
   uint64_t max_steps;     /* calls of recursive functions of one instance; 0: 1,000,000,000 */
   uint32_t check_results; /* other than 0: instances whose result holds NaN or infinity fail */
+  sheaf_workers *workers; /* shared with others, instead of `threads`; NULL: threads of its own */
 } sheaf_session_options;
 
 /* `options` may be null. */
@@ -437,6 +450,32 @@ SHEAF_API void sheaf_budget_release(sheaf_budget *budget);
 /* What the engines that were given it use, as of their last steps. */
 SHEAF_API uint64_t sheaf_budget_used(const sheaf_budget *budget);
 
+/* Steps engines in turns: whichever has something to do and had the least time for its share. Its
+ * engines are made with it. It has no threads either: any number may run it, each of which steps
+ * one engine at a time, and they sleep while no engine has anything to do. */
+typedef struct sheaf_executor sheaf_executor;
+
+/* Told in the thread that steps that a step of an engine failed, as the error functions say there.
+ * It must neither throw nor step; it may submit and request stops. The other engines' turns come as
+ * ever, and this one's too, unless each of its steps would fail. */
+typedef void (*sheaf_failed_function)(void *user, sheaf_engine *engine, sheaf_status status);
+
+typedef struct sheaf_executor_options {
+  size_t size;                  /* sizeof(sheaf_executor_options) */
+  sheaf_failed_function failed; /* NULL: then sheaf_executor_step() and _run() fail */
+  void *failed_user;            /* its first argument */
+} sheaf_executor_options;
+
+/* `options` may be null. */
+SHEAF_API sheaf_status sheaf_executor_create(const sheaf_executor_options *options,
+                                             sheaf_executor **executor);
+/* When no thread steps. Its engines hold it, but nothing steps them any more. */
+SHEAF_API void sheaf_executor_release(sheaf_executor *executor);
+/* One engine's turn. `more`: whether any engine has anything left to do. */
+SHEAF_API sheaf_status sheaf_executor_step(sheaf_executor *executor, int *more);
+/* Turns, and waiting for what is submitted to any engine, until a stop is requested. */
+SHEAF_API sheaf_status sheaf_executor_run(sheaf_executor *executor, sheaf_stop *stop);
+
 typedef struct sheaf_engine_options {
   size_t size;           /* sizeof(sheaf_engine_options) */
   uint32_t most_running; /* instances that have begun and not ended; 0: 512 */
@@ -444,7 +483,9 @@ typedef struct sheaf_engine_options {
   uint64_t linger;
   /* Nanoseconds of kernels between two looks for stops and deadlines; 0: 2,000,000. */
   uint64_t slice;
-  sheaf_budget *budget; /* shared with other engines; NULL: none */
+  sheaf_budget *budget;     /* shared with other engines; NULL: none */
+  sheaf_executor *executor; /* that steps it, and no one else does; NULL: none */
+  uint64_t share;           /* of the executor's time, beside those of others; 0: 1 */
 } sheaf_engine_options;
 
 typedef struct sheaf_request_options {
@@ -458,7 +499,14 @@ typedef struct sheaf_request_options {
   sheaf_emit_function emit; /* all that an instance emits before its `done`, if it ends well; NULL:
                              * what instances emit is in their results alone */
   void *emit_user;          /* its first argument */
+  uint32_t keep;            /* a sheaf_keep: whether the values stay in the engine */
 } sheaf_request_options;
+
+typedef enum sheaf_keep {
+  SHEAF_KEEP_NOTHING = 0, /* results are copies */
+  SHEAF_KEEP_BOTH = 1,    /* the values stay, too: sheaf_result_kept() */
+  SHEAF_KEEP_ONLY = 2     /* the same without the copies */
+} sheaf_keep;
 
 /* Called once for each instance, in the thread that steps: `result` has that one instance, and is
  * the callee's to release. It may submit and request stops; it must not step. */
@@ -469,7 +517,8 @@ SHEAF_API sheaf_status sheaf_engine_create(sheaf_model *model,
                                            const sheaf_session_options *session_options,
                                            const sheaf_engine_options *options,
                                            sheaf_engine **engine);
-/* When no thread steps. Instances that have not ended are dropped: `done` is not called. */
+/* When no thread steps; of an executor's engine, waits until none does, and is not for its own
+ * callbacks. Instances that have not ended are dropped: `done` is not called. */
 SHEAF_API void sheaf_engine_release(sheaf_engine *engine);
 
 /* Submits the instances of a batch, and takes them and their values from it: afterwards it is as
@@ -486,6 +535,35 @@ SHEAF_API sheaf_status sheaf_engine_step(sheaf_engine *engine, int *more);
 SHEAF_API sheaf_status sheaf_engine_run(sheaf_engine *engine, sheaf_stop *stop);
 /* Instances that have not begun. */
 SHEAF_API size_t sheaf_engine_waiting(const sheaf_engine *engine);
+
+/* A value that an instance gave, or a part of it, in the engine that made it: instances which it is
+ * an argument of begin where that one ended, and its tensors are not copied. It takes memory of the
+ * engine, which never takes it away, until all handles of it are released and no instance is left
+ * that begins from it. An instance that does not fit beside such fails, and its message says how
+ * much is kept. See docs/design/kept-values.md. */
+typedef struct sheaf_kept sheaf_kept;
+
+/* Of a result of an engine; an error where the request did not ask for it, or the instance failed.
+ * The result holds it, too, until it is released. */
+SHEAF_API sheaf_status sheaf_result_kept(const sheaf_result *result, size_t instance,
+                                         sheaf_kept **kept);
+/* At any time, also when the engine is gone. */
+SHEAF_API void sheaf_kept_release(sheaf_kept *kept);
+SHEAF_API sheaf_type sheaf_kept_type(const sheaf_kept *kept);
+/* Of all that is held for it, with room for tensors that grow, and what others share with it. */
+SHEAF_API uint64_t sheaf_kept_bytes(const sheaf_kept *kept);
+/* Other than 0: instances can begin from it, since the engine is there with the same weights. */
+SHEAF_API int sheaf_kept_is_there(const sheaf_kept *kept);
+/* A part of a tuple; it holds the whole. */
+SHEAF_API sheaf_status sheaf_kept_part(const sheaf_kept *kept, size_t part, sheaf_kept **handle);
+/* The value of a batch that stands for it: an argument of instances as a whole, and no part of
+ * others. `type`: the argument's, which is its own but for names of extents. Only its engine runs
+ * the batch. */
+SHEAF_API sheaf_status sheaf_make_kept(sheaf_batch *batch, sheaf_type type, const sheaf_kept *kept,
+                                       sheaf_value *value);
+/* How many values an engine keeps, and their bytes: what several share counts once. */
+SHEAF_API size_t sheaf_engine_kept_values(const sheaf_engine *engine);
+SHEAF_API uint64_t sheaf_engine_kept_bytes(const sheaf_engine *engine);
 
 /* ---- Results ------------------------------------------------------------------------------ */
 

@@ -272,6 +272,26 @@ private:
   sheaf_view view_;
 };
 
+/// What an engine keeps, or a part of it. Copies share it.
+class Kept {
+public:
+  explicit Kept(sheaf_kept *kept) : kept_(kept, sheaf_kept_release) {}
+  sheaf_kept *get() const { return kept_.get(); }
+
+  Type type() const { return sheaf_kept_type(get()); }
+  std::uint64_t bytes() const { return sheaf_kept_bytes(get()); }
+  bool isThere() const { return sheaf_kept_is_there(get()) != 0; }
+  /// Of a tuple.
+  Kept operator[](std::size_t part) const {
+    sheaf_kept *handle = nullptr;
+    check(sheaf_kept_part(get(), part, &handle));
+    return Kept(handle);
+  }
+
+private:
+  std::shared_ptr<sheaf_kept> kept_;
+};
+
 class Result {
 public:
   explicit Result(sheaf_result *result) : result_(result, sheaf_result_release) {}
@@ -303,6 +323,13 @@ public:
     sheaf_view view;
     check(sheaf_result_emitted(result_.get(), instance, &view));
     return View(result_, view);
+  }
+
+  /// The value in its engine. Throws Error when the request did not ask for it, or it failed.
+  Kept kept(std::size_t instance = 0) const {
+    sheaf_kept *kept = nullptr;
+    check(sheaf_result_kept(result_.get(), instance, &kept));
+    return Kept(kept);
   }
 
   /// A part of all results as one tensor.
@@ -489,6 +516,9 @@ public:
     return makeData(type, static_cast<std::size_t>(number), fields);
   }
 
+  /// An argument, as a whole, of instances of the engine that keeps it.
+  Value makeKept(Type type, const Kept &kept) { return make(sheaf_make_kept, type, kept.get()); }
+
   void add(const std::vector<Value> &arguments, std::int64_t id) {
     check(sheaf_batch_add(get(), arguments.data(), arguments.size(), id));
   }
@@ -522,6 +552,20 @@ public:
 
 private:
   std::shared_ptr<sheaf_stop> stop_;
+};
+
+/// Threads that sessions and engines share: `options.workers = workers.get()`. Copies are the same.
+class Workers {
+public:
+  explicit Workers(std::uint32_t threads) {
+    sheaf_workers *workers = nullptr;
+    check(sheaf_workers_create(threads, &workers));
+    workers_.reset(workers, sheaf_workers_release);
+  }
+  sheaf_workers *get() const { return workers_.get(); }
+
+private:
+  std::shared_ptr<sheaf_workers> workers_;
 };
 
 class Session {
@@ -605,8 +649,79 @@ private:
   std::shared_ptr<sheaf_budget> budget_;
 };
 
+/// Steps the engines that are made with it, in turns. Copies are one executor; it is destroyed when
+/// no thread steps.
+class Executor {
+public:
+  /// `failed` is told in the thread that steps what an engine's step or its callbacks threw; the
+  /// engine is Engine::get(). Without, the first of that comes out of step(), or of run() when its
+  /// stop is requested.
+  using Failed = std::function<void(sheaf_engine *, std::exception_ptr)>;
+  explicit Executor(Failed failed = nullptr) : errors_(std::make_shared<Errors>()) {
+    errors_->failed = std::move(failed);
+    sheaf_executor_options options{};
+    options.size = sizeof options;
+    options.failed_user = errors_.get();
+    options.failed = [](void *user, sheaf_engine *engine, sheaf_status status) {
+      try {
+        check(status);
+      } catch (...) {
+        static_cast<Errors *>(user)->note(engine);
+      }
+    };
+    sheaf_executor *executor = nullptr;
+    check(sheaf_executor_create(&options, &executor));
+    executor_.reset(executor, sheaf_executor_release);
+  }
+  sheaf_executor *get() const { return executor_.get(); }
+
+  /// One engine's turn. Returns whether any has anything left to do.
+  bool step() const {
+    int more = 0;
+    check(sheaf_executor_step(get(), &more));
+    errors_->rethrow();
+    return more != 0;
+  }
+  /// Until the stop is requested; in as many threads as shall step engines.
+  void run(const Stop &stop) const {
+    check(sheaf_executor_run(get(), stop.get()));
+    errors_->rethrow();
+  }
+
+private:
+  friend class Engine;
+  struct Errors {
+    /// Within a handler.
+    void note(sheaf_engine *engine) {
+      std::exception_ptr error = std::current_exception();
+      if (failed) {
+        try {
+          return failed(engine, error);
+        } catch (...) {
+          error = std::current_exception();
+        }
+      }
+      std::lock_guard<std::mutex> lock(mutex);
+      if (!thrown)
+        thrown = error;
+    }
+    void rethrow() {
+      std::unique_lock<std::mutex> lock(mutex);
+      std::exception_ptr error = std::exchange(thrown, nullptr);
+      lock.unlock();
+      if (error)
+        std::rethrow_exception(error);
+    }
+    Failed failed;
+    std::mutex mutex;
+    std::exception_ptr thrown; ///< the first
+  };
+  std::shared_ptr<Errors> errors_; ///< the engines hold it
+  std::shared_ptr<sheaf_executor> executor_;
+};
+
 /// Runs instances that come and go, in the thread that steps. `submit`, `waiting` and stops are for
-/// any thread; an engine is destroyed when none steps.
+/// any thread; an engine is destroyed when none steps, but for an executor.
 class Engine {
 public:
   explicit Engine(const Model &model, const sheaf_session_options *session = nullptr,
@@ -614,6 +729,13 @@ public:
     sheaf_engine *engine = nullptr;
     check(sheaf_engine_create(model.get(), session, options, &engine));
     engine_.reset(engine);
+  }
+  /// It is stepped by the executor alone.
+  Engine(const Model &model, const Executor &executor,
+         const sheaf_session_options *session = nullptr, sheaf_engine_options options = {})
+      : Engine(model, session, &in(options, executor)) {
+    state_->engine = get();
+    state_->errors = executor.errors_;
   }
   sheaf_engine *get() const { return engine_.get(); }
 
@@ -661,6 +783,9 @@ public:
       std::rethrow_exception(thrown);
   }
   std::size_t waiting() const { return sheaf_engine_waiting(get()); }
+  /// Values that it keeps, and their bytes.
+  std::size_t keptValues() const { return sheaf_engine_kept_values(get()); }
+  std::uint64_t keptBytes() const { return sheaf_engine_kept_bytes(get()); }
 
 private:
   struct State;
@@ -674,11 +799,20 @@ private:
     std::mutex mutex;
     std::map<Pending *, std::unique_ptr<Pending>> pending;
     std::exception_ptr thrown; ///< the first of a round; only the thread that steps looks
+    sheaf_engine *engine = nullptr;
+    std::shared_ptr<Executor::Errors> errors; ///< null: there is no executor
     void noteThrown() {
-      if (!thrown)
+      if (errors)
+        errors->note(engine);
+      else if (!thrown)
         thrown = std::current_exception();
     }
   };
+  static const sheaf_engine_options &in(sheaf_engine_options &options, const Executor &executor) {
+    options.size = sizeof options;
+    options.executor = executor.get();
+    return options;
+  }
   static void tellEmission(void *user, std::int64_t id, const sheaf_result *result,
                            sheaf_view value) {
     auto *pending = static_cast<Pending *>(user);

@@ -21,8 +21,9 @@ public:
   const LoadedModel &model() const { return model_; }
   io::SlotHeap &heap() { return batch_.store->heap; }
 
-  /// The slots of a part, which must be of a type; `what` and `number` say which it is.
-  const Slot *part(sheaf_value value, sheaf_type type, const char *what, size_t number) const {
+  /// A part, which must be of a type; `what` and `number` say which it is.
+  const sheaf_batch::Value &find(sheaf_value value, sheaf_type type, const char *what,
+                                 size_t number) const {
     uint64_t index = (value.id & UINT32_MAX) - 1;
     if (value.id >> 32 != batch_.store->serial || index >= batch_.values.size())
       throw Invalid(std::string(what) + " " + std::to_string(number) +
@@ -31,6 +32,14 @@ public:
     if (found.type != type)
       throw Invalid(std::string(what) + " " + std::to_string(number) + " is of type '" +
                     model_.text(found.type) + "', not '" + model_.text(type) + "'");
+    return found;
+  }
+  /// The slots of one that is made in the batch.
+  const Slot *part(sheaf_value value, sheaf_type type, const char *what, size_t number) const {
+    const sheaf_batch::Value &found = find(value, type, what, number);
+    if (found.kept && !takesKept)
+      throw Invalid(std::string(what) + " " + std::to_string(number) +
+                    " is kept by an engine: it can only be an argument, as a whole");
     return batch_.slots.data() + found.first;
   }
 
@@ -50,14 +59,16 @@ public:
     return slots;
   }
 
-  void finish(sheaf_type type, std::span<const Slot> slots) {
+  void finish(sheaf_type type, std::span<const Slot> slots, rt::KeptValue kept = {}) {
     if (batch_.values.size() == UINT32_MAX - 1)
       throw Invalid("the batch has too many values");
-    batch_.values.push_back({type, batch_.slots.size()});
+    batch_.values.push_back({type, batch_.slots.size(), std::move(kept)});
     batch_.slots.insert(batch_.slots.end(), slots.begin(), slots.end());
     out_.id = uint64_t(batch_.store->serial) << 32 | batch_.values.size();
   }
   void finish(sheaf_type type, Slot slot) { finish(type, std::span(&slot, 1)); }
+
+  bool takesKept = false;
 
 private:
   sheaf_batch &batch_;
@@ -188,18 +199,45 @@ sheaf_status sheaf_make_data(sheaf_batch *batch, sheaf_type type, size_t constru
   });
 }
 
+sheaf_status sheaf_make_kept(sheaf_batch *batch, sheaf_type type, const sheaf_kept *kept,
+                             sheaf_value *value) {
+  return guarded([&] {
+    Builder builder(batch, value);
+    const rt::KeptValue &from = given(kept, "kept").value;
+    if (kept->model.get() != &builder.model())
+      throw Invalid("the kept value is of another model");
+    if (!builder.model().type(type) || !from.fits(type))
+      throw Invalid("the kept value is of type '" + builder.model().text(from.type()) + "'" +
+                    (builder.model().type(type) ? ", not '" + builder.model().text(type) + "'"
+                                                : ": there is no type " + std::to_string(type)));
+    builder.finish(type, {from.slots(), static_cast<size_t>(builder.model().slots(type))}, from);
+  });
+}
+
 sheaf_status sheaf_batch_add(sheaf_batch *batch, const sheaf_value *arguments, size_t count,
                              int64_t id) {
   return guarded([&] {
     sheaf_value unused;
     Builder builder(batch, &unused);
+    builder.takesKept = true;
     const std::vector<uint32_t> &types = builder.model().model().entry.argTypes;
     std::vector<Slot> slots = builder.parts(arguments, count, types, "argument");
     if (builder.model().bindsExtents())
       bindExtents(builder.model(), types, slots.data());
     Slot *args = builder.heap().allocate(static_cast<int64_t>(slots.size()));
     std::copy(slots.begin(), slots.end(), args);
-    batch->store->instances.push_back({args, id});
+    ValueStore &store = *batch->store;
+    std::vector<std::pair<size_t, rt::KeptArgument>> kept;
+    for (size_t i = 0; i < count; ++i)
+      if (const rt::KeptValue &value = builder.find(arguments[i], types[i], "argument", i).kept)
+        kept.push_back({store.instances.size(), {i, value}});
+    store.instances.push_back({args, id});
+    try {
+      store.kept.insert(store.kept.end(), kept.begin(), kept.end());
+    } catch (...) {
+      store.instances.pop_back();
+      throw;
+    }
   });
 }
 

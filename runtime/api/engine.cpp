@@ -1,11 +1,12 @@
 // Instances that come and go.
-#include "runtime/session/engine.h"
 #include "runtime/api/copier.h"
 #include "runtime/api/options.h"
+#include "runtime/session/executor.h"
 
 #include <atomic>
 #include <cstring>
 #include <thread>
+#include <utility>
 
 using namespace sheaf;
 using namespace sheaf::api;
@@ -14,14 +15,49 @@ struct sheaf_budget {
   std::shared_ptr<rt::SharedBudget> budget;
 };
 
+namespace {
+thread_local const sheaf_executor *stepped = nullptr; ///< by this thread
+} // namespace
+
+struct sheaf_executor {
+  /// Calls `work` for a thread that steps. Throws Invalid within a callback.
+  template <typename Work> void asStepper(Work work) {
+    if (stepped == this)
+      throw Invalid("the executor is stepped from within a callback");
+    struct Stepping {
+      const sheaf_executor *before;
+      ~Stepping() { stepped = before; }
+    } stepping{std::exchange(stepped, this)};
+    work();
+  }
+
+  sheaf_executor_options options;
+  std::shared_ptr<rt::Executor> executor = std::make_shared<rt::Executor>();
+};
+
 struct sheaf_engine {
-  sheaf_engine(std::shared_ptr<const LoadedModel> of, const sheaf_session_options &options,
+  sheaf_engine(std::shared_ptr<const LoadedModel> of, const rt::SessionOptions &options,
                const rt::EngineOptions &engineOptions)
-      : model(std::move(of)), session(model->model(), sessionOptions(options, model->model())),
-        engine(session, engineOptions) {}
+      : model(std::move(of)), session(model->model(), options), engine(session, engineOptions) {}
+
+  void join(const sheaf_executor &of, uint64_t share) {
+    executor = of.executor;
+    rt::TurnOptions turns;
+    if (share)
+      turns.share = static_cast<double>(share);
+    if (of.options.failed)
+      turns.failed = [this, failed = of.options.failed,
+                      user = of.options.failed_user](const std::exception_ptr &error) {
+        sheaf_status status = guarded([&] { std::rethrow_exception(error); });
+        failed(user, this, status);
+      };
+    executor->add(engine, std::move(turns));
+  }
 
   /// Calls `work` for the only thread that steps. Throws Invalid within a `done`.
   template <typename Work> void asStepper(Work work) {
+    if (executor)
+      throw Invalid("the engine is stepped by its executor");
     if (stepper.load() == std::this_thread::get_id())
       throw Invalid("the engine is stepped from within a callback");
     std::lock_guard lock(mutex);
@@ -34,6 +70,7 @@ struct sheaf_engine {
   }
 
   std::shared_ptr<const LoadedModel> model;
+  std::shared_ptr<rt::Executor> executor; ///< null: whoever calls steps
   rt::Session session;
   rt::Engine engine;
   std::mutex mutex; ///< held by whoever steps
@@ -53,6 +90,30 @@ uint64_t sheaf_budget_used(const sheaf_budget *budget) {
   return budget ? budget->budget->used() : 0;
 }
 
+sheaf_status sheaf_executor_create(const sheaf_executor_options *options,
+                                   sheaf_executor **executor) {
+  return guarded([&] {
+    given(executor, "executor");
+    *executor = new sheaf_executor{known(options, "sheaf_executor_options")};
+  });
+}
+
+void sheaf_executor_release(sheaf_executor *executor) { delete executor; }
+
+sheaf_status sheaf_executor_step(sheaf_executor *executor, int *more) {
+  return guarded([&] {
+    given(more, "more");
+    given(executor, "executor").asStepper([&] { *more = executor->executor->step(); });
+  });
+}
+
+sheaf_status sheaf_executor_run(sheaf_executor *executor, sheaf_stop *stop) {
+  return guarded([&] {
+    std::stop_token token = tokenOf(&given(stop, "stop"));
+    given(executor, "executor").asStepper([&] { executor->executor->run(token); });
+  });
+}
+
 sheaf_status sheaf_engine_create(sheaf_model *model, const sheaf_session_options *session_options,
                                  const sheaf_engine_options *options, sheaf_engine **engine) {
   return guarded([&] {
@@ -68,7 +129,13 @@ sheaf_status sheaf_engine_create(sheaf_model *model, const sheaf_session_options
       engineOptions.slice = asked.slice;
     if (asked.budget)
       engineOptions.budget = asked.budget->budget;
-    *engine = new sheaf_engine(model->model, checked(session_options), engineOptions);
+    sheaf_session_options ofSession = checked(session_options);
+    rt::SessionOptions sessionOptions = api::sessionOptions(ofSession, model->model->model());
+    sessionOptions.workers = workersOf(ofSession);
+    auto made = std::make_unique<sheaf_engine>(model->model, sessionOptions, engineOptions);
+    if (asked.executor)
+      made->join(*asked.executor, asked.share);
+    *engine = made.release();
   });
 }
 
@@ -94,6 +161,10 @@ sheaf_status sheaf_engine_submit(sheaf_engine *engine, sheaf_batch *batch,
       request.limits.stackBytes = rt::stackBytesFor(
           engine->model->model(), std::min<uint64_t>(asked.max_depth, uint64_t(1) << 32));
     request.limits.rowBytes = asked.max_row_bytes;
+    if (asked.keep > SHEAF_KEEP_ONLY)
+      throw Invalid("options.keep is " + std::to_string(asked.keep));
+    request.keep = asked.keep != SHEAF_KEEP_NOTHING;
+    bool copies = asked.keep != SHEAF_KEEP_ONLY;
     if (asked.emit)
       request.emitted = [engine, emit = asked.emit, user = asked.emit_user](
                             const rt::Instance &instance, const rt::Slot *slots) {
@@ -105,14 +176,22 @@ sheaf_status sheaf_engine_submit(sheaf_engine *engine, sheaf_batch *batch,
     if (values->model != engine->model)
       throw Invalid("the batch is of another model");
     std::vector<rt::Request> requests;
-    for (const rt::Instance &instance : values->instances) {
-      request.instance = instance;
-      request.done = [engine, values, done, user, id = instance.index](const rt::Outcome &outcome) {
+    auto kept = values->kept.begin();
+    for (size_t i = 0; i < values->instances.size(); ++i) {
+      request.instance = values->instances[i];
+      request.kept.clear();
+      for (; kept != values->kept.end() && kept->first == i; ++kept)
+        request.kept.push_back(kept->second);
+      request.done = [engine, values, done, user, copies,
+                      id = request.instance.index](const rt::Outcome &outcome) {
         auto data = std::make_shared<ResultData>();
         data->model = engine->model;
         Copier copier(engine->session, *data);
-        data->items.push_back(copier.copy(engine->model->model().entry.resultType, outcome));
-        done(user, id, new sheaf_result{std::move(data)});
+        if (copies || !outcome.ok())
+          data->items.push_back(copier.copy(engine->model->model().entry.resultType, outcome));
+        else
+          data->items.push_back({nullptr, "its value was kept and not copied"});
+        done(user, id, new sheaf_result{std::move(data), nullptr, rt::KeptValue(outcome.kept)});
       };
       requests.push_back(request);
     }
@@ -138,4 +217,41 @@ sheaf_status sheaf_engine_run(sheaf_engine *engine, sheaf_stop *stop) {
 
 size_t sheaf_engine_waiting(const sheaf_engine *engine) {
   return engine ? engine->engine.waiting() : 0;
+}
+
+size_t sheaf_engine_kept_values(const sheaf_engine *engine) {
+  return engine ? engine->engine.kept().values : 0;
+}
+
+uint64_t sheaf_engine_kept_bytes(const sheaf_engine *engine) {
+  return engine ? engine->engine.kept().bytes : 0;
+}
+
+sheaf_status sheaf_result_kept(const sheaf_result *result, size_t instance, sheaf_kept **kept) {
+  return guarded([&] {
+    given(kept, "kept");
+    if (instance >= given(result, "result").data->items.size())
+      throw Invalid("the result has no instance " + std::to_string(instance));
+    if (!result->kept)
+      throw Invalid("of instance " + std::to_string(instance) + " nothing is kept");
+    *kept = new sheaf_kept{result->data->model, result->kept};
+  });
+}
+
+void sheaf_kept_release(sheaf_kept *kept) { delete kept; }
+
+sheaf_type sheaf_kept_type(const sheaf_kept *kept) {
+  return kept ? kept->value.type() : SHEAF_NO_TYPE;
+}
+
+uint64_t sheaf_kept_bytes(const sheaf_kept *kept) { return kept ? kept->value.bytes() : 0; }
+
+int sheaf_kept_is_there(const sheaf_kept *kept) { return kept && kept->value.isThere(); }
+
+sheaf_status sheaf_kept_part(const sheaf_kept *kept, size_t part, sheaf_kept **handle) {
+  return guarded([&] {
+    const sheaf_kept &whole = given(kept, "kept");
+    given(handle, "handle");
+    *handle = new sheaf_kept{whole.model, whole.value.part(part)};
+  });
 }

@@ -45,6 +45,7 @@ void explain(const sheaf_compile_options &options, const sheaf_explain_options &
     std::shared_ptr<ValueStore> store = what.batch->store;
     if (store->instances.empty())
       throw Invalid("the batch has no instances");
+    store->requireNoneKept();
     compile::MiniBatch batch = miniBatchOf(*what.session->running, *store, what.repetitions);
     compiler().explain(request, &batch, answer, explanation);
   } else {

@@ -79,7 +79,7 @@ sheaf_status sheaf_result_failure(const sheaf_result *result, size_t instance,
                     std::to_string(data.items.size()));
     const ResultData::Item &item = data.items[instance];
     sheaf_failure told =
-        item.slots ? failureOf(std::nullopt) : failureOf(item.error, item.cause, item.at);
+        item.hasEnded() ? failureOf(std::nullopt) : failureOf(item.error, item.cause, item.at);
     tell(told, given(failure, "failure"), "failure");
   });
 }

@@ -12,6 +12,7 @@
 #include "runtime/io/dataset.h"
 #include "runtime/io/extents.h"
 #include "runtime/model/error.h"
+#include "runtime/session/kept_value.h"
 #include "runtime/session/session.h"
 
 #include <deque>
@@ -167,7 +168,7 @@ struct ReadFile {
 
 /// Values, and instances made of them. Whoever shares it changes it no more.
 struct ValueStore {
-  /// Values of one type, one behind the other.
+  /// Values of one type, one after the other.
   struct Column {
     sheaf_type type;
     uint64_t first; ///< the number of its first value
@@ -182,6 +183,11 @@ struct ValueStore {
 
   /// Makes the values of `other` live as long as these.
   void keep(const std::shared_ptr<const ValueStore> &other);
+  /// Throws Invalid where an argument is what an engine keeps: no one else can read it.
+  void requireNoneKept() const {
+    if (!kept.empty())
+      throw Invalid("the batch has values that an engine keeps: only that engine runs it");
+  }
 
   std::shared_ptr<const LoadedModel> model;
   uint32_t serial; ///< values know which store they are of
@@ -189,7 +195,9 @@ struct ValueStore {
   std::vector<Column> columns; ///< in the order of their numbers
   std::vector<rt::Instance> instances;
   std::vector<std::shared_ptr<const ValueStore>> others; ///< whose values stand in these
-  std::shared_ptr<ReadFile> file;                        ///< null: no file gave them
+  /// What engines keep, in the order of the instances whose arguments it is.
+  std::vector<std::pair<size_t, rt::KeptArgument>> kept;
+  std::shared_ptr<ReadFile> file; ///< null: no file gave them
 };
 
 struct RunOf;
@@ -208,6 +216,7 @@ struct RunningModel : std::enable_shared_from_this<RunningModel> {
 struct Running {
   std::mutex mutex;
   sheaf_session_options options{};
+  std::shared_ptr<rt::Workers> workers; ///< of `options`, which may be released
   std::vector<std::shared_ptr<RunningModel>> models;
 };
 
@@ -244,7 +253,7 @@ struct ResultTensor {
 };
 
 /// The tensors that all results have in one place, where their extents are always the same: one
-/// behind the other, by instance.
+/// after the other, by instance.
 struct ResultStack {
   int64_t slot; ///< of a result, where each stands
   DLDataType dtype;
@@ -272,10 +281,11 @@ struct ResultData {
   std::deque<ResultTensor> tensors;
   std::vector<ResultStack> stacks; ///< in the order of their slots
   struct Item {
-    const rt::Slot *slots = nullptr; ///< null: failed
+    const rt::Slot *slots = nullptr; ///< null: failed, or kept alone
     std::string error;
     sheaf_cause cause = SHEAF_ENDED;
     FailedAt at = {};
+    bool hasEnded() const { return cause == SHEAF_ENDED; }
   };
   std::vector<Item> items;
   sheaf_type type = SHEAF_NO_TYPE; ///< of each value; SHEAF_NO_TYPE: the model's results
@@ -285,6 +295,9 @@ struct ResultData {
 
 /// Options that a caller may leave out. Throws Invalid.
 sheaf_session_options checked(const sheaf_session_options *options);
+/// Null: there are none.
+std::shared_ptr<rt::Workers> workersOf(const sheaf_session_options &given);
+/// But for the workers.
 rt::SessionOptions sessionOptions(const sheaf_session_options &given, const rt::Model &model);
 /// Of a stop that may be null. It is a share: the stop may be released.
 std::stop_token tokenOf(const sheaf_stop *stop);
@@ -300,6 +313,8 @@ struct sheaf_batch {
   struct Value {
     sheaf_type type;
     size_t first; ///< of its slots, in `slots`
+    /// It stands for this. Its tensors are no inputs.
+    sheaf::rt::KeptValue kept = {};
   };
   explicit sheaf_batch(std::shared_ptr<const sheaf::api::LoadedModel> of)
       : store(std::make_shared<sheaf::api::ValueStore>(std::move(of))) {}
@@ -338,10 +353,21 @@ struct sheaf_stop {
   std::stop_source source;
 };
 
+struct sheaf_workers {
+  std::shared_ptr<sheaf::rt::Workers> workers;
+};
+
 struct sheaf_result {
   std::shared_ptr<const sheaf::api::ResultData> data;
   /// Null: there is nowhere to go back from. Tensors that are handed out do not hold it.
   std::shared_ptr<sheaf::api::RunOf> run = nullptr;
+  /// Of an engine's, which has one instance. Tensors that are handed out do not hold it.
+  sheaf::rt::KeptValue kept = {};
+};
+
+struct sheaf_kept {
+  std::shared_ptr<const sheaf::api::LoadedModel> model;
+  sheaf::rt::KeptValue value;
 };
 
 #endif // SHEAF_RUNTIME_API_HANDLES_H

@@ -83,7 +83,7 @@ public:
   }
 
 private:
-  /// Values that are still to be read, one behind the other.
+  /// Values that are still to be read, one after the other.
   struct Parts {
     const uint32_t *types; ///< of the next one
     uint64_t left;

@@ -42,7 +42,8 @@ const Slot *slotsOf(const sheaf_result *result, size_t instance) {
     throw Invalid("the result has no instance " + std::to_string(instance));
   const ResultData::Item &item = result->data->items[instance];
   if (!item.slots)
-    throw Invalid("instance " + std::to_string(instance) + " failed: " + item.error);
+    throw Invalid("instance " + std::to_string(instance) + (item.hasEnded() ? ": " : " failed: ") +
+                  item.error);
   return item.slots;
 }
 
@@ -58,7 +59,7 @@ const char *sheaf_result_error(const sheaf_result *result, size_t instance) {
   if (instance >= sheaf_result_size(result))
     return "the result has no such instance";
   const ResultData::Item &item = result->data->items[instance];
-  return item.slots ? nullptr : item.error.c_str();
+  return item.hasEnded() ? nullptr : item.error.c_str();
 }
 
 sheaf_cause sheaf_result_cause(const sheaf_result *result, size_t instance) {

@@ -65,10 +65,15 @@ RunningModel &api::runningFor(Running &running, const std::shared_ptr<const Load
       return *each;
   auto fresh = std::make_shared<RunningModel>();
   fresh->model = model;
-  fresh->session = std::make_unique<rt::Session>(model->model(),
-                                                 sessionOptions(running.options, model->model()));
+  rt::SessionOptions options = sessionOptions(running.options, model->model());
+  options.workers = running.workers;
+  fresh->session = std::make_unique<rt::Session>(model->model(), std::move(options));
   running.models.push_back(std::move(fresh));
   return *running.models.back();
+}
+
+std::shared_ptr<rt::Workers> api::workersOf(const sheaf_session_options &given) {
+  return given.workers ? given.workers->workers : nullptr;
 }
 
 rt::SessionOptions api::sessionOptions(const sheaf_session_options &given, const rt::Model &model) {
@@ -88,10 +93,14 @@ rt::SessionOptions api::sessionOptions(const sheaf_session_options &given, const
   return options;
 }
 
+static void checkThreads(uint32_t threads, const char *what) {
+  if (threads > 4096)
+    throw Invalid(std::string(what) + " is " + std::to_string(threads));
+}
+
 sheaf_session_options api::checked(const sheaf_session_options *options) {
   sheaf_session_options copy = known(options, "sheaf_session_options");
-  if (copy.threads > 4096)
-    throw Invalid("options.threads is " + std::to_string(copy.threads));
+  checkThreads(copy.threads, "options.threads");
   return copy;
 }
 
@@ -99,11 +108,22 @@ std::stop_token api::tokenOf(const sheaf_stop *stop) {
   return stop ? stop->source.get_token() : std::stop_token();
 }
 
+sheaf_status sheaf_workers_create(uint32_t threads, sheaf_workers **workers) {
+  return guarded([&] {
+    given(workers, "workers");
+    checkThreads(threads, "threads");
+    *workers = new sheaf_workers{rt::makeWorkers(threads)};
+  });
+}
+
+void sheaf_workers_release(sheaf_workers *workers) { delete workers; }
+
 sheaf_status sheaf_session_create(const sheaf_session_options *options, sheaf_session **session) {
   return guarded([&] {
     given(session, "session");
     auto fresh = std::make_unique<sheaf_session>();
     fresh->running->options = checked(options);
+    fresh->running->workers = workersOf(fresh->running->options);
     *session = fresh.release();
   });
 }
@@ -143,6 +163,7 @@ sheaf_status sheaf_session_run_with(sheaf_session *session, sheaf_batch *batch,
     std::shared_ptr<Running> running = session->running;
     std::shared_ptr<RunOf> before, made; // let go when nothing is locked
     std::scoped_lock lock(running->mutex, batch->mutex);
+    batch->store->requireNoneKept();
     auto data = std::make_shared<ResultData>();
     const std::shared_ptr<const LoadedModel> &model = batch->store->model;
     data->model = model;

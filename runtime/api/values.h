@@ -37,7 +37,7 @@ private:
   /// The same of these types, one for each.
   std::vector<const rt::Slot *> columns(std::span<const sheaf_value> firsts, uint64_t count,
                                         std::span<const uint32_t> types, const char *what) const;
-  /// Copies value i of each of these columns behind the others.
+  /// Copies value i of each of these columns after the others.
   void join(std::span<const uint32_t> types, std::span<const rt::Slot *const> columns, size_t i,
             rt::Slot *to) const;
   sheaf_value add(sheaf_type type, const rt::Slot *slots, uint64_t count);

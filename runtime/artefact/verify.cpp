@@ -234,7 +234,7 @@ private:
         damaged(at(field + ".layout", i) + ".shape", "is not known");
       if (word.kind == rt::RecordWord::Row || word.kind == rt::RecordWord::List)
         granules(word.shape, word.dtype, -1, at(field + ".layout", i) + ".shape");
-      words += word.kind == rt::RecordWord::Int || word.kind == rt::RecordWord::Float ? 2 : 1;
+      words += word.words();
     }
     if (words == 0 || words != kernel.words)
       damaged(field + ".words", "is " + std::to_string(kernel.words) + ", but the layout has " +
@@ -353,13 +353,8 @@ private:
   }
   /// Of the row in a word of a record.
   static Count elements(const rt::KernelDesc &kernel, uint32_t at) {
-    uint32_t word = 0;
-    for (const rt::RecordWord &each : kernel.layout) {
-      if (word == at && each.kind == rt::RecordWord::Row)
-        return elements(each.shape);
-      word += each.kind == rt::RecordWord::Int || each.kind == rt::RecordWord::Float ? 2 : 1;
-    }
-    return std::nullopt;
+    const rt::RecordWord *entry = rt::entryAt(kernel, at);
+    return entry && entry->kind == rt::RecordWord::Row ? elements(entry->shape) : std::nullopt;
   }
   static Count elements(const rt::RowSource &source, const rt::KernelGradient &gradient,
                         const rt::KernelDesc &kernel) {

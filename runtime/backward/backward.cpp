@@ -4,26 +4,23 @@
 #include "runtime/model/value.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <utility>
 
 namespace sheaf::rt {
 
 namespace {
-
-/// In Backward::sources_: the rest is the number of a summand, the last of a ring.
-constexpr uint32_t kRing = uint32_t(1) << 31;
 
 /// Gradient rows take so much of the memory of forward rows, or this much, before parameters take
 /// what is theirs and the rows are used again.
 constexpr uint64_t kSegmentShare = 8, kLeastSegment = (uint64_t(1) << 19) / kGranuleBytes;
 /// In the hostile setting, as often as can be.
 constexpr uint64_t kHostileSegment = 64;
-/// Records of one launch.
-constexpr int64_t kLaunchRecords = 8192;
-
-bool isConstant(const WordSum &sum) {
-  return std::all_of(sum.begin(), sum.end(), [](const WordTerm &t) { return t.words.empty(); });
-}
+/// What is made again for a piece takes so much of a segment, or this much.
+constexpr uint64_t kPieceShare = 4, kLeastPiece = (uint64_t(1) << 17) / kGranuleBytes;
+/// Records of one launch, and where pieces may cut it.
+constexpr int64_t kLaunchRecords = 8192, kPieceRecords = 256;
 
 bool mayTrain(const ParamDesc &param) { return !param.synthetic && param.dtype == DType::F32; }
 
@@ -34,6 +31,10 @@ bool Backward::freeze(size_t param, bool frozen) {
   bool before = frozen_[param];
   frozen_[param] = frozen;
   return before;
+}
+
+bool Backward::trains(size_t param) const {
+  return !frozen_[param] && mayTrain(model_.params[param]);
 }
 
 Backward::Backward(const Model &model, Device &device, RowSpace &rows, Scratch &scratch,
@@ -140,6 +141,29 @@ void Backward::account() {
   charged_ = bytes;
 }
 
+void Backward::giveBack() {
+  auto free = [](auto &vector) { std::exchange(vector, {}); };
+  free(sources_);
+  free(summands_);
+  free(schedule_);
+  free(waiting_);
+  free(stay_);
+  free(leave_);
+  free(ends_);
+  free(scattered_);
+  free(paramRows_);
+  free(inputs_);
+  for (Job &job : jobs_) {
+    job.clear();
+    free(job.left);
+    free(job.right);
+  }
+  gradients_.clear();
+  account();
+  arena_.reset();
+  arena_.giveBack();
+}
+
 /// Rows that stay until the next run.
 uint32_t Backward::allocateLasting(int64_t granules) {
   uint64_t id = rows_.allocate(granules);
@@ -169,126 +193,6 @@ uint32_t Backward::zeros(int64_t granules) {
     device_.fill({zeros_, static_cast<uint64_t>(zeroGranules_)}, 0);
   }
   return zeros_;
-}
-
-//===----------------------------------------------------------------------===//
-// Summands
-//===----------------------------------------------------------------------===//
-
-void Backward::contribute(uint32_t to, uint32_t from, int64_t granules, DType dtype) {
-  if (to < model_.paramGranules) {
-    uint32_t param = paramOf(to);
-    if (!trainable_[param])
-      return;
-    paramRows_.push_back({param, to, static_cast<uint32_t>(granules)});
-  } else if (to + static_cast<uint64_t>(granules) > sources_.size()) {
-    throw InternalError("a gradient goes to rows that no record has made");
-  }
-  bool first = !hasGradient(to, granules);
-  if (first)
-    for (int64_t i = 0; i < granules; ++i)
-      sources_[to + i] = from + static_cast<uint32_t>(i);
-  for (int64_t i = first ? granules : 0; i < granules; ++i) {
-    uint32_t &last = sources_[to + i];
-    uint32_t source = from + static_cast<uint32_t>(i);
-    if (last == 0) {
-      last = source;
-      first = true;
-      continue;
-    }
-    auto number = static_cast<uint32_t>(summands_.size());
-    if (last & kRing) {
-      Summand &before = summands_[last & ~kRing];
-      summands_.push_back({source, before.next});
-      summands_[last & ~kRing].next = number;
-      last = number | kRing;
-    } else {
-      summands_.push_back({last, number + 1});
-      summands_.push_back({source, number});
-      last = (number + 1) | kRing;
-    }
-  }
-  if (first && to >= model_.paramGranules)
-    waiting_.push_back({to, static_cast<uint32_t>(granules), dtype});
-}
-
-bool Backward::hasGradient(uint32_t begin, int64_t granules) const {
-  uint32_t any = 0; // of few granules: a loop without exits is the fastest
-  for (int64_t i = 0; i < granules; ++i)
-    any |= sources_[begin + i];
-  return any != 0;
-}
-
-/// The row of a tensor's gradient, of which some granule has a summand.
-uint32_t Backward::takeGradient(uint32_t begin, int64_t granules, DType dtype) {
-  uint32_t first = sources_[begin];
-  uint32_t differs = !first || (first & kRing);
-  for (int64_t i = 0; i < granules; ++i)
-    differs |= sources_[begin + i] ^ (first + static_cast<uint32_t>(i));
-  if (!differs)
-    return first;
-  // What only stands apart would stand in one place elsewhere: that does not count.
-  if (!first || (first & kRing))
-    made_ += static_cast<uint64_t>(granules);
-  uint32_t to = allocateRows(granules);
-  sumTo(to, begin, granules, dtype, /*add=*/false);
-  return to;
-}
-
-/// Makes records that sum runs of granules whose summands stand side by side.
-void Backward::sumTo(uint32_t to, uint32_t begin, int64_t granules, DType dtype, bool add) {
-  // Calls `visit` with the summands of a granule, first to last, until it gives false.
-  auto visitSummands = [&](int64_t granule, auto visit) {
-    uint32_t last = sources_[begin + granule];
-    if (last == 0)
-      return;
-    if (!(last & kRing)) {
-      visit(last);
-      return;
-    }
-    uint32_t end = last & ~kRing, at = end;
-    do {
-      at = summands_[at].next;
-      if (!visit(summands_[at].source))
-        return;
-    } while (at != end);
-  };
-  for (int64_t i = 0; i < granules;) {
-    list_.clear();
-    visitSummands(i, [&](uint32_t source) {
-      list_.push_back(source);
-      return true;
-    });
-    int64_t end = i + 1;
-    for (; end < granules; ++end) {
-      size_t same = 0, seen = 0;
-      visitSummands(end, [&](uint32_t source) {
-        ++seen;
-        if (same < list_.size() && source == list_[same] + static_cast<uint32_t>(end - i))
-          ++same;
-        return same == seen;
-      });
-      if (same != seen || same != list_.size())
-        break;
-    }
-    auto *sources = reinterpret_cast<uint32_t *>(
-        allocateWords(static_cast<int64_t>(std::max<size_t>(list_.size(), 1))));
-    std::copy(list_.begin(), list_.end(), sources);
-    appendRecord(sums_, SumRecord{to + static_cast<uint32_t>(i), static_cast<uint32_t>(end - i), 0,
-                                  add, static_cast<uint32_t>(list_.size()),
-                                  static_cast<uint32_t>(dtype), sources});
-    i = end;
-  }
-}
-
-void Backward::flushSums(uint32_t depth) {
-  if (sums_.empty())
-    return;
-  int32_t *words = allocateWords(static_cast<int64_t>(sums_.size()));
-  std::copy(sums_.begin(), sums_.end(), words);
-  schedule_.push_back({depth, nativeKernel(model_, NativeKernel::Sum), words,
-                       static_cast<int64_t>(sums_.size()) / kRecordWords<SumRecord>});
-  sums_.clear();
 }
 
 //===----------------------------------------------------------------------===//
@@ -328,21 +232,25 @@ void Backward::begin(std::span<const ScheduledBucket> forward) {
   leave_.clear();
   chunks_.forget();
   held_.forget();
+  dropped_->begin();
+  again_ = 0;
+  scatteredPlaced_ = 0;
   ran_ = 0;
   depth_ = 0;
-  for (Job &job : jobs_) {
-    job.left.clear();
-    job.right.clear();
-  }
-  if (uint64_t(rows_.next()) * 4 < sources_.capacity())
+  for (Job &job : jobs_)
+    job.clear();
+  namesAt_ = static_cast<uint32_t>(rows_.next());
+  uint64_t granulesKnown = rows_.next() + dropped_->granules();
+  if (granulesKnown * 4 < sources_.capacity())
     std::vector<uint32_t>().swap(sources_); // of a mini-batch that was far larger
-  sources_.assign(rows_.next(), 0);
+  sources_.assign(granulesKnown, 0);
   account();
   made_ = 0;
   uint64_t granules = 0;
   for (const ScheduledBucket &bucket : forward)
     granules += static_cast<uint64_t>(granulesMade(bucket));
   segment_ = hostile_ ? kHostileSegment : std::max(kLeastSegment, granules / kSegmentShare);
+  piece_ = hostile_ ? 1 : std::max(kLeastPiece, segment_ / kPieceShare);
   gradientBase_ = allocateLasting(model_.paramGranules);
   gradients_.assign(model_.params.size(), {});
   zeroGranules_ = 0;
@@ -350,11 +258,16 @@ void Backward::begin(std::span<const ScheduledBucket> forward) {
   inputGradients_ = {};
 }
 
+/// Where the results of a forward record begin.
+uint32_t Backward::outOf(const Kernel &kernel, const int32_t *record) const {
+  uint32_t words = model_.kernels[static_cast<size_t>(&kernel - kernels_.data())].words;
+  return static_cast<uint32_t>(record[words - 1]);
+}
+
 /// Fills in the ids of a record's results and of their gradients. False when it has none.
 bool Backward::enter(const Kernel &kernel, Ids &ids) {
   const KernelGradient &gradient = *kernel.gradient;
-  uint32_t words = model_.kernels[static_cast<size_t>(&kernel - kernels_.data())].words;
-  auto id = static_cast<uint32_t>(ids.words[words - 1]);
+  uint32_t id = outOf(kernel, ids.words);
   ids.results.clear();
   ids.gradients.clear();
   bool any = false;
@@ -362,11 +275,11 @@ bool Backward::enter(const Kernel &kernel, Ids &ids) {
     int64_t granules = granulesOf(kernel.results[i], ids.words);
     ids.results.push_back(id);
     ids.gradients.push_back(0);
-    if (gradient.wanted[i] && hasGradient(id, granules)) {
-      ids.gradients.back() = takeGradient(id, granules, kernel.results[i].tensor->dtype);
+    if (gradient.wanted[i] && hasGradient(at(id), granules)) {
+      ids.gradients.back() = takeGradient(at(id), granules, kernel.results[i].tensor->dtype);
       any = true;
     }
-    std::fill_n(sources_.begin() + id, granules, 0u);
+    std::fill_n(sources_.begin() + at(id), granules, 0u);
     id += static_cast<uint32_t>(granules);
   }
   return any;
@@ -451,8 +364,9 @@ void Backward::drop(const ScheduledBucket &bucket) {
   uint32_t words = model_.kernels[bucket.kernel].words;
   for (int64_t i = 0; i < bucket.count; ++i) {
     const int32_t *record = bucket.records + i * words;
-    std::fill_n(sources_.begin() + static_cast<uint32_t>(record[words - 1]),
+    std::fill_n(sources_.begin() + at(static_cast<uint32_t>(record[words - 1])),
                 granulesMade(kernel, record), 0u);
+    dropped_->goBack(static_cast<uint32_t>(record[words - 1]));
   }
 }
 
@@ -468,12 +382,14 @@ void Backward::goBack(Launch &launch, const int32_t *record, int64_t left) {
   const Kernel &kernel = launch.kernel;
   const KernelGradient &gradient = *kernel.gradient;
   ids_.words = record;
+  uint64_t again = dropped_->goBack(outOf(kernel, record));
   if (!enter(kernel, ids_))
     return;
+  again_ += again;
   uint32_t words = model_.kernels[static_cast<size_t>(gradient.kernel)].words;
   if (launch.count == launch.room) {
     close(launch);
-    launch.room = std::min(left + 1, kLaunchRecords);
+    launch.room = std::min(left + 1, dropped_->isEmpty() ? kLaunchRecords : kPieceRecords);
     launch.records = allocateWords(launch.room * words);
     launch.count = 0;
   }
@@ -482,7 +398,7 @@ void Backward::goBack(Launch &launch, const int32_t *record, int64_t left) {
     const ArgumentGradient &argument = gradient.arguments[a];
     uint32_t from = idOf(argument.gradient, ids_);
     if (!isAbsent(argument.gradient, from))
-      contribute(static_cast<uint32_t>(record[argument.word]), from,
+      contribute(at(static_cast<uint32_t>(record[argument.word])), from,
                  granulesOf(kernel.arguments[a], record), argument.tensor.dtype);
   }
   addWeights(kernel, ids_);
@@ -501,7 +417,7 @@ int64_t Backward::goBack(std::span<const ScheduledBucket> forward, size_t which,
   uint32_t words = model_.kernels[bucket.kernel].words;
   Launch launch{kernel, depth};
   int64_t i = begin;
-  for (; i < bucket.count && (i == begin || !isFull()); ++i)
+  for (; i < bucket.count && (i == begin || !(isFull() || isPiece())); ++i)
     if (!endsFound_ || !gone_[placeOf_[which] + static_cast<size_t>(i)])
       goBack(launch, bucket.records + i * words, bucket.count - 1 - i);
   close(launch);
@@ -530,9 +446,13 @@ void Backward::walk(std::span<const ScheduledBucket> forward, const Runner &run)
         record = goBack(forward, i, record, depth_ + 1);
         if (isFull()) {
           sumFirst(first);
-          goBackEnds(forward, i, record);
+          goBackEnds(forward, i, record, run);
           endSegment(run, /*last=*/false);
-          goBackEnds(forward, i, record);
+          goBackEnds(forward, i, record, run);
+          first = schedule_.size();
+        } else if (isPiece()) {
+          sumFirst(first);
+          runPiece(run, /*endsSegment=*/false);
           first = schedule_.size();
         }
       }
@@ -580,18 +500,124 @@ void Backward::holdWaiting() {
   flushSums(depth_++);
 }
 
+/// Runs what was made since the last piece, and gives back what was made again for it.
+void Backward::runPiece(const Runner &run, bool endsSegment) {
+  makeAgain(run);
+  run(std::span(schedule_).subspan(ran_), ran_);
+  ran_ = schedule_.size();
+  if (!endsSegment)
+    forgetAgain(false);
+}
+
+/// Gives back what was made again and is needed no more.
+void Backward::forgetAgain(bool endsSegment) {
+  dropped_->endPiece(endsSegment,
+                     [&](uint32_t place, uint32_t granules) { held_.giveBack(place, granules); });
+  again_ = 0;
+}
+
+/// Makes what the piece reads of dropped rows, and tells all that reads it where that is.
+void Backward::makeAgain(const Runner &run) {
+  if (dropped_->isEmpty())
+    return;
+  std::span<ScheduledBucket> made = std::span(schedule_).subspan(ran_);
+  dropped_->need(made, rows_);
+  std::vector<Factor> factors = placeFactors();
+  for (const Factor &factor : factors)
+    dropped_->need(*factor.ids);
+  std::span<const ScheduledBucket> again;
+  try {
+    again = dropped_->makeAgain(forward_, rows_, [&](uint32_t granules) {
+      uint64_t id = held_.allocate(granules);
+      if (id == RowSpace::kFull)
+        outOfMemory();
+      return static_cast<uint32_t>(id);
+    });
+  } catch (const std::bad_alloc &) {
+    outOfMemory();
+  }
+  dropped_->place(made, rows_);
+  for (const ScheduledBucket &launch : again)
+    counters_->recomputed += static_cast<uint64_t>(launch.count);
+  if (!again.empty())
+    run(again, 0);
+  copyFactors(factors, run);
+}
+
+/// Products of weights read their factors at the end of the segment. Places of those that stay are
+/// written; the others, since the last piece, are returned.
+std::vector<Backward::Factor> Backward::placeFactors() {
+  std::vector<Factor> factors;
+  auto add = [&](uint32_t *ids, size_t count, uint32_t stride) {
+    for (size_t end, i = 0; i < count; i = end) {
+      end = i + 1;
+      if (!PromisedRows::has(ids[i]))
+        continue;
+      if (dropped_->stays(ids[i])) {
+        dropped_->place(ids[i]);
+        continue;
+      }
+      while (end < count && ids[end] == ids[end - 1] + stride &&
+             dropped_->isOneAllocation(ids[end], ids[i]))
+        ++end;
+      factors.push_back({ids + i, static_cast<uint32_t>(end - i), stride});
+    }
+  };
+  auto addRows = [&](std::vector<uint32_t> &ids, size_t &placed, int64_t granules) {
+    add(ids.data() + placed, ids.size() - placed, static_cast<uint32_t>(granules));
+    placed = ids.size();
+  };
+  for (Job &job : jobs_) {
+    const ParamDesc &param = model_.params[job.param];
+    bool rows = job.kind == WeightGradient::Product;
+    addRows(job.left, job.leftPlaced, rowGranules(job.rowCount, DType::F32));
+    addRows(job.right, job.rightPlaced,
+            rows ? rowGranules(job.columnCount, DType::F32)
+                 : tensorGranules(param.shape, param.dtype));
+  }
+  for (; scatteredPlaced_ < scattered_.size(); ++scatteredPlaced_) {
+    Scattered &each = scattered_[scatteredPlaced_];
+    std::vector<int64_t> shape = model_.params[each.weight->param].shape;
+    shape[0] = each.count;
+    auto rows = static_cast<uint32_t>(tensorGranules(shape, DType::F32));
+    std::array indices{each.count};
+    add(&each.left, 1, static_cast<uint32_t>(tensorGranules(indices, each.weight->indexType)));
+    add(&each.right, 1, rows);
+  }
+  return factors;
+}
+
+/// Copies factors that were made again to where they are until the segment ends.
+void Backward::copyFactors(std::span<const Factor> factors, const Runner &run) {
+  std::vector<int32_t> copies;
+  std::vector<uint32_t> sources(factors.size());
+  for (size_t i = 0; i < factors.size(); ++i) {
+    const Factor &factor = factors[i];
+    uint32_t granules = factor.count * factor.stride;
+    sources[i] = *factor.ids;
+    dropped_->place(sources[i]);
+    uint32_t to = allocateRows(granules);
+    for (uint32_t r = 0; r < factor.count; ++r)
+      factor.ids[r] = to + r * factor.stride;
+    appendRecord(copies, copyRecord(to, granules, &sources[i]));
+  }
+  ScheduledBucket launch{0, nativeKernel(model_, NativeKernel::Sum), copies.data(),
+                         static_cast<int64_t>(copies.size()) / kRecordWords<SumRecord>};
+  if (launch.count > 0)
+    run({&launch, 1}, 0);
+}
+
 /// Runs what was made, lets parameters take what is theirs, and gives the rows back.
 void Backward::endSegment(const Runner &run, bool last) {
   if (!last)
     holdWaiting();
   account();
-  run(ran_);
-  ran_ = schedule_.size();
+  runPiece(run, /*endsSegment=*/true);
   addJobs(depth_);
   showIndices();
   scatter();
   addParamRows(depth_++);
-  run(ran_);
+  run(std::span(schedule_).subspan(ran_), ran_);
   ran_ = schedule_.size();
   for (const Held &each : stay_)
     for (uint32_t i = 0; i < each.granules; ++i)
@@ -600,13 +626,13 @@ void Backward::endSegment(const Runner &run, bool last) {
     held_.giveBack(each.row, each.granules);
   stay_.clear();
   leave_.clear();
-  for (Job &job : jobs_) {
-    job.left.clear();
-    job.right.clear();
-  }
+  for (Job &job : jobs_)
+    job.clear();
   summands_.clear();
   scattered_.clear();
+  scatteredPlaced_ = 0;
   paramRows_.clear();
+  forgetAgain(/*endsSegment=*/true);
   if (!last) // what the last one made stays for those who look at the schedule
     chunks_.giveBack();
   made_ = 0;
@@ -665,8 +691,11 @@ std::optional<uint32_t> Backward::inputGradient(uint32_t row) const {
 }
 
 void Backward::run(std::span<const ScheduledBucket> forward, const FoldedLaunches &folded,
-                   std::span<const GradientSeed> seeds, std::span<const GradientInput> inputs,
-                   Counters &counters, bool keepRows) {
+                   DroppedRows &dropped, std::span<const GradientSeed> seeds,
+                   std::span<const GradientInput> inputs, Counters &counters, bool keepRows) {
+  forward_ = forward;
+  dropped_ = &dropped;
+  counters_ = &counters;
   begin(forward);
   if (keepRows)
     segment_ = UINT64_MAX;
@@ -675,10 +704,9 @@ void Backward::run(std::span<const ScheduledBucket> forward, const FoldedLaunche
   std::vector<Instruction> instructions;
   for (const GradientSeed &seed : seeds)
     sow(seed, instructions);
-  Runner run = [&](size_t begin) {
-    instructions.push_back(Launches{std::span(schedule_).subspan(begin),
-                                    static_cast<uint32_t>(begin), scratch_.temporaryBytes(),
-                                    &counters});
+  Runner run = [&](std::span<const ScheduledBucket> launches, size_t number) {
+    instructions.push_back(
+        Launches{launches, static_cast<uint32_t>(number), scratch_.temporaryBytes(), &counters});
     device_.run(instructions);
     instructions.clear();
   };

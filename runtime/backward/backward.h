@@ -15,9 +15,13 @@
 // much later but lack nothing: those that nothing waits for, such as the leaves of trees, once all
 // records that use their results have had theirs.
 //
+// Rows of the forward pass that were dropped (schedule/dropped_rows.h) are made again when launches
+// that read them run: then a segment runs in pieces, each as soon as it needs so many of them, and
+// gives those back whose makers have gone back. The walk knows them by their names.
+//
 // The order of every sum follows from the records as they were recorded: from their depths, their
 // order in a bucket and the sizes of their tensors, by which segments end. What memory is there,
-// where rows lie and in which order forward launches ran changes none.
+// what of it was dropped, where rows lie and in which order forward launches ran changes none.
 //
 //===----------------------------------------------------------------------===//
 #ifndef SHEAF_RUNTIME_BACKWARD_BACKWARD_H
@@ -30,6 +34,7 @@
 #include "runtime/memory/rows.h"
 #include "runtime/memory/scratch.h"
 #include "runtime/model/error.h"
+#include "runtime/schedule/dropped_rows.h"
 
 #include <functional>
 #include <optional>
@@ -68,14 +73,24 @@ public:
   /// Which parameters have gradients: all of f32 but those that the compiler made, and those that
   /// are frozen. Gives whether it was.
   bool freeze(size_t param, bool frozen);
+  bool trains(size_t param) const;
 
   /// Walks `forward`, in order of depth whatever order it ran in, backwards and runs what that
   /// makes; then, with the gradients of parameters that follow from others, through what computed
-  /// these.
+  /// these. `dropped`: which of the rows that `forward` made are not there.
   /// With `keepRows` all rows of schedule() stay as they were made. Throws OutOfMemory.
   void run(std::span<const ScheduledBucket> forward, const FoldedLaunches &folded,
-           std::span<const GradientSeed> seeds, std::span<const GradientInput> inputs,
-           Counters &counters, bool keepRows);
+           DroppedRows &dropped, std::span<const GradientSeed> seeds,
+           std::span<const GradientInput> inputs, Counters &counters, bool keepRows);
+
+  /// Bytes beside rows that it takes for launches of so many bytes of records which made so many
+  /// granules, about, and that it has by now.
+  static uint64_t walkBytes(uint64_t recordBytes, uint64_t granules) {
+    return recordBytes + 2 * granules * sizeof(uint32_t);
+  }
+  uint64_t bytes() const { return charged_ + arena_.capacity(); }
+  /// Gives these back, and forgets the gradients of the last run.
+  void giveBack();
 
   std::span<const ParamGradient> gradients() const { return gradients_; }
   /// Where the gradient of an input begins; nothing for a row that is none.
@@ -90,7 +105,14 @@ private:
     uint32_t param;
     int64_t rowBegin, rowCount, columnBegin, columnCount;
     std::vector<uint32_t> left, right;
-    bool add = true; ///< to what the parameter's gradient is so far
+    bool add = true;                        ///< to what the parameter's gradient is so far
+    size_t leftPlaced = 0, rightPlaced = 0; ///< of them, so many are no names any more
+
+    void clear() {
+      left.clear();
+      right.clear();
+      leftPlaced = rightPlaced = 0;
+    }
   };
   /// A tensor whose extents do not change, or how many granules it has with these words.
   struct Size {
@@ -125,6 +147,11 @@ private:
     uint32_t left, right;
     int64_t count;
   };
+  /// Rows of a product of weights that follow each other, where their ids stand.
+  struct Factor {
+    uint32_t *ids;
+    uint32_t count, stride; ///< granules
+  };
   struct ParamRows {
     uint32_t param, begin, granules;
   };
@@ -141,6 +168,10 @@ private:
   static Size sizeOf(const RecordTensor &tensor);
   int64_t granulesOf(const Size &size, const int32_t *words);
   uint32_t idOf(const RowSource &source, const Ids &ids) const;
+  /// Where in sources_ a row is found: names of dropped rows come after those that are there.
+  uint32_t at(uint32_t id) const {
+    return PromisedRows::has(id) ? static_cast<uint32_t>(id - PromisedRows::kFirst) + namesAt_ : id;
+  }
 
   /// Rows that have gradients for records which are still to come, and where these gradients were
   /// put when a segment ended; 0: nowhere yet.
@@ -153,8 +184,8 @@ private:
   struct Held {
     uint32_t begin, row, granules;
   };
-  /// Runs the schedule from here on.
-  using Runner = std::function<void(size_t begin)>;
+  /// Runs launches, the first of them with this number.
+  using Runner = std::function<void(std::span<const ScheduledBucket> launches, size_t number)>;
 
   void account();
   uint32_t allocateLasting(int64_t granules);
@@ -166,6 +197,8 @@ private:
   int64_t granulesMade(const Kernel &kernel, const int32_t *record);
   int64_t granulesMade(const ScheduledBucket &bucket);
   bool isFull() const { return made_ >= segment_; }
+  /// Whether what has been made since the last piece reads so much that is made again.
+  bool isPiece() const { return again_ >= piece_; }
   void walk(std::span<const ScheduledBucket> forward, const Runner &run);
   int64_t goBack(std::span<const ScheduledBucket> forward, size_t bucket, int64_t begin,
                  uint32_t depth);
@@ -174,11 +207,18 @@ private:
   void sumFirst(size_t begin);
   void findEnds(std::span<const ScheduledBucket> forward, size_t bucket);
   bool isEnd(const Kernel &kernel, const int32_t *record) const;
-  void goBackEnds(std::span<const ScheduledBucket> forward, size_t bucket, int64_t record);
+  void goBackEnds(std::span<const ScheduledBucket> forward, size_t bucket, int64_t record,
+                  const Runner &run);
   void drop(const ScheduledBucket &bucket);
   void endSegment(const Runner &run, bool last);
+  void runPiece(const Runner &run, bool endsSegment);
+  void makeAgain(const Runner &run);
+  std::vector<Factor> placeFactors();
+  void copyFactors(std::span<const Factor> factors, const Runner &run);
+  void forgetAgain(bool endsSegment);
   void holdWaiting();
   bool isHeld(const Waiting &waiting) const;
+  uint32_t outOf(const Kernel &kernel, const int32_t *record) const;
   bool enter(const Kernel &kernel, Ids &ids);
   void writeRecord(const Kernel &kernel, Ids &ids, int32_t *words);
   void addWeights(const Kernel &kernel, const Ids &ids);
@@ -218,18 +258,24 @@ private:
   MemoryKind &records_;
   bool hostile_;
   RowChunks chunks_; ///< of the segment
-  HeldRows held_;    ///< what outlives it
+  HeldRows held_;    ///< what outlives it, and what is made again
   BumpArena arena_;
   std::vector<Kernel> kernels_; ///< by forward kernel
   std::vector<Job> jobs_;
   std::vector<bool> trainable_, frozen_;
 
   // One run.
+  std::span<const ScheduledBucket> forward_;
+  DroppedRows *dropped_ = nullptr;
+  Counters *counters_ = nullptr;
+  uint32_t namesAt_ = 0; ///< of sources_
   Schedule schedule_;
   size_t ran_ = 0;       ///< of it
   uint32_t depth_ = 0;   ///< of what comes next
   uint64_t segment_ = 0; ///< granules
   uint64_t made_ = 0;    ///< of the segment: granules of what records gave, and of sums they took
+  uint64_t piece_ = 0;   ///< granules
+  uint64_t again_ = 0;   ///< of the piece: granules that are made again for it
   std::vector<Waiting> waiting_;
   std::vector<Held> stay_;  ///< what is held, while a segment ends
   std::vector<Held> leave_; ///< what was, and is given back then; `begin` is of no use
@@ -244,6 +290,7 @@ private:
   std::vector<int32_t> sums_; ///< records of the group that is being made
   std::vector<uint32_t> list_;
   std::vector<Scattered> scattered_;
+  size_t scatteredPlaced_ = 0; ///< of them, so many have no names any more
   std::vector<ParamRows> paramRows_;
   std::vector<ParamGradient> gradients_;
   uint32_t gradientBase_ = 0;    ///< granule g of the parameters has its gradient at this + g

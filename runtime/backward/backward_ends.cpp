@@ -3,13 +3,6 @@
 
 namespace sheaf::rt {
 
-namespace {
-
-/// Rows are looked at by so many granules: what shares a cell counts as used by all its users.
-constexpr uint32_t kCellGranules = 4;
-
-} // namespace
-
 /// Whether no record waits for what this one gives.
 bool Backward::isEnd(const Kernel &kernel, const int32_t *record) const {
   const auto &arguments = kernel.gradient->arguments;
@@ -25,14 +18,13 @@ void Backward::findEnds(std::span<const ScheduledBucket> forward, size_t last) {
   ends_.clear();
   placeOf_.assign(last + 1, 0);
   uint32_t place = 0;
-  // Users go back before what they use, so the last user of rows is the last that is met.
-  std::vector<uint32_t> users(sources_.size() / kCellGranules + 1, 0);
-  auto forCells = [&](uint32_t begin, int64_t granules, auto visit) {
-    uint64_t at = begin - model_.paramGranules; // most sizes are multiples of a cell
-    uint64_t end = at + static_cast<uint64_t>(std::max<int64_t>(granules, 1)) - 1;
-    for (uint64_t cell = at / kCellGranules; cell <= end / kCellGranules; ++cell)
-      visit(users[cell]);
-  };
+  // By granule. Users go back before what they use, so the last user of rows is the last that is
+  // met.
+  uint64_t bytes = sources_.size() * sizeof(uint32_t);
+  if (!meter_.charge(records_, bytes))
+    outOfMemory();
+  charged_ += bytes; // until account() looks
+  std::vector<uint32_t> users(sources_.size(), 0);
   for (size_t i = last + 1; i-- > 0;) {
     const ScheduledBucket &bucket = forward[i];
     const Kernel &kernel = kernels_[bucket.kernel];
@@ -47,14 +39,14 @@ void Backward::findEnds(std::span<const ScheduledBucket> forward, size_t last) {
       for (size_t a = 0; a < kernel.arguments.size(); ++a) {
         auto row = static_cast<uint32_t>(record[kernel.gradient->arguments[a].word]);
         if (row >= model_.paramGranules)
-          forCells(row, granulesOf(kernel.arguments[a], record),
-                   [&](uint32_t &user) { user = behind; });
+          std::fill_n(users.begin() + at(row), granulesOf(kernel.arguments[a], record), behind);
       }
       if (i == last || !isEnd(kernel, record))
         continue;
       End end{static_cast<uint32_t>(i), static_cast<uint32_t>(r), 0};
-      forCells(static_cast<uint32_t>(record[words - 1]), granulesMade(kernel, record),
-               [&](uint32_t user) { end.usersEnd = std::max(end.usersEnd, user); });
+      const uint32_t *made = users.data() + at(static_cast<uint32_t>(record[words - 1]));
+      for (int64_t g = 0, granules = granulesMade(kernel, record); g < granules; ++g)
+        end.usersEnd = std::max(end.usersEnd, made[g]);
       ends_.push_back(end);
     }
   }
@@ -63,7 +55,8 @@ void Backward::findEnds(std::span<const ScheduledBucket> forward, size_t last) {
 
 /// The ends whose users have all gone back, when the walk has come to this record of this bucket,
 /// as far as the segment has room; others wait for the next one.
-void Backward::goBackEnds(std::span<const ScheduledBucket> forward, size_t bucket, int64_t record) {
+void Backward::goBackEnds(std::span<const ScheduledBucket> forward, size_t bucket, int64_t record,
+                          const Runner &run) {
   if (!endsFound_)
     findEnds(forward, bucket);
   uint64_t room = segment_ + segment_ / 4;
@@ -90,6 +83,14 @@ void Backward::goBackEnds(std::span<const ScheduledBucket> forward, size_t bucke
       }
       gone_[placeOf_[which] + end.record] = true;
       goBack(launch, from.records + int64_t(end.record) * words, --left);
+      if (isPiece()) {
+        close(launch);
+        sumFirst(first);
+        runPiece(run, /*endsSegment=*/false);
+        first = schedule_.size();
+        launch.depth = depth_ + 1;
+        launch.count = launch.room = 0;
+      }
     }
     close(launch);
   }

@@ -11,7 +11,7 @@ namespace sheaf::rt {
 
 /// Which order gradients are summed in, by records (backward.h) and by parts of a step
 /// (gradient_sum.h). Another number where one of them changes: trainings have it in config.json.
-inline constexpr int kOrderOfSums = 2;
+inline constexpr int kOrderOfSums = 3;
 
 /// The gradient of one parameter, until the session's next run.
 struct ParamGradient {

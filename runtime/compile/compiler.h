@@ -62,7 +62,7 @@ struct Request {
 
 struct Place {
   std::string file;
-  int64_t line = 0, column = 0, endLine = 0, endColumn = 0; ///< from 1; the end is behind the last
+  int64_t line = 0, column = 0, endLine = 0, endColumn = 0; ///< from 1; the end is after the last
 };
 
 struct Finding {

@@ -60,6 +60,7 @@ std::span<const Import> imports() {
         {"sheaf_more_steps", addressOf(&sheaf_more_steps)},
         {"sheaf_more_rounds", addressOf(&sheaf_more_rounds)},
         {"sheaf_wait", addressOf(&sheaf_wait)},
+        {"sheaf_read", addressOf(&sheaf_read)},
         {"sheaf_note_read", addressOf(&sheaf_note_read)},
         {"sheaf_emit", addressOf(&sheaf_emit)},
         {"sheaf_forks", addressOf(&sheaf_forks)},

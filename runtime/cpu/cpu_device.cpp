@@ -22,7 +22,10 @@ CpuDevice::CpuDevice(const DeviceSetup &setup)
       rows_(setup.model.paramGranules, setup.rowBytes,
             setup.model.stored ? std::optional(setup.model.stored->params) : std::nullopt),
       weights_(setup.model, rows_.host(), setup.meter, setup.packed),
-      flusher_(setup.model, setup.threads, setup.hostile), updates_(setup.model, rows_.host()) {
+      flusher_(setup.model,
+               setup.workers ? setup.workers : std::make_shared<Workers>(setup.threads),
+               setup.hostile),
+      updates_(setup.model, rows_.host()) {
   if (checkedCode(setup.model).tiles && !setup.onlyPacks && !allowTiles())
     throw UserError("the model's kernels use AMX, which this machine or its system does not offer");
 }

@@ -6,6 +6,7 @@
 
 #include <cstring>
 #include <numeric>
+#include <utility>
 
 namespace sheaf::rt {
 
@@ -24,6 +25,8 @@ constexpr double kLongRecordsNs = 10000;
 /// Before a kernel was measured: 60 GFLOP/s, and what a record costs beside its products.
 constexpr double kWorkOfRecord = 400;
 constexpr double kFirstNsPerWork = 1.0 / 60;
+/// Of rows that are read or written, beside products: at some 15 GB/s.
+constexpr double kWorkOfByte = 4;
 
 /// Reading the clock takes about 20 ns, so short pieces in a row share one: in all flushes but the
 /// first ones and, from then on, one of as many, which measure what each kernel needs.
@@ -72,9 +75,21 @@ Division divide(const DivisionCase &bucket) {
   return {};
 }
 
-Flusher::Flusher(const Model &model, unsigned threads, bool hostile)
-    : model_(model), code_(cpuCode(model)), workers_(threads), scratch_(threads),
-      fixedScratchBytes_(fixedScratchBytes(model)), hostile_(hostile), threads_(threads) {
+int64_t cutByWork(std::span<const double> sums, int64_t pieces, int64_t number) {
+  auto records = static_cast<int64_t>(sums.size());
+  if (number <= 0 || number >= pieces)
+    return number <= 0 ? 0 : records;
+  double before = sums.back() * static_cast<double>(number) / static_cast<double>(pieces);
+  auto at = static_cast<int64_t>(std::lower_bound(sums.begin(), sums.end(), before) - sums.begin());
+  double from = at > 0 ? sums[static_cast<size_t>(at - 1)] : 0;
+  // A record goes where more of it is.
+  return at < records && before - from > (sums[static_cast<size_t>(at)] - from) / 2 ? at + 1 : at;
+}
+
+Flusher::Flusher(const Model &model, std::shared_ptr<Workers> workers, bool hostile)
+    : model_(model), code_(cpuCode(model)), workers_(std::move(workers)),
+      scratch_(workers_->threads()), fixedScratchBytes_(fixedScratchBytes(model)),
+      hostile_(hostile), threads_(workers_->threads()) {
   for (const CpuKernel &kernel : code_.kernels) {
     kernels_.push_back(
         {kernel.fn, nullptr, kernel.panels, kernel.scratchBytes, kFirstNsPerWork, -1});
@@ -85,8 +100,7 @@ Flusher::Flusher(const Model &model, unsigned threads, bool hostile)
     // A cache line of padding keeps the threads' vectors apart.
     state.nanoseconds.resize(kernels_.size() + 8);
     state.expectedOfShared.resize(kernels_.size() + 8);
-    state.load.reserve(threads + 8);
-    state.load.resize(threads);
+    state.load.reserve(threads_.size() + 8);
   }
   work_.resize(kernels_.size());
 }
@@ -117,6 +131,8 @@ void Flusher::findWalks(const PackedWeights &weights) {
 
 void Flusher::measure(Counters &counters) {
   expected_.resize(count_);
+  sumsOf_.assign(count_, -1);
+  sums_.clear();
   std::fill(work_.begin(), work_.end(), 0);
   LaunchCounts counts(counters);
   for (size_t i = 0; i < count_; ++i) {
@@ -126,9 +142,47 @@ void Flusher::measure(Counters &counters) {
     double work = workOf(flop, bucket.count);
     work_[bucket.kernel] += work;
     expected_[i] = static_cast<float>(work * kernels_[bucket.kernel].nanosecondsPerWork);
+    if (threads_.size() > 1)
+      addUp(i);
     if constexpr (kCounts)
       counts.add(bucket, flop);
   }
+}
+
+/// Adds up the work of a launch's records if they are not alike, and it may be divided by them.
+void Flusher::addUp(size_t launch) {
+  const ScheduledBucket &bucket = buckets_[launch];
+  auto threads = static_cast<unsigned>(threads_.size());
+  if (divide({bucket.count, kernels_[bucket.kernel].panels, expected_[launch], threads, hostile_})
+          .by != Division::Records)
+    return;
+  const KernelDesc &desc = model_.kernels[bucket.kernel];
+  auto varies = [](const std::vector<FlopTerm> &terms) {
+    return std::any_of(terms.begin(), terms.end(),
+                       [](const FlopTerm &term) { return !term.extentWords.empty(); });
+  };
+  bool byBytes = desc.bytes && varies(*desc.bytes);
+  if (!varies(desc.flop) && !byBytes)
+    return;
+  sumsOf_[launch] = static_cast<int64_t>(sums_.size());
+  double sum = 0;
+  for (int64_t r = 0; r < bucket.count; ++r) {
+    ScheduledBucket one{bucket.depth, bucket.kernel, bucket.records + r * desc.words, 1};
+    sum += workOf(sumOverRecords(desc.flop, desc.words, one), 1);
+    if (byBytes)
+      sum += kWorkOfByte * sumOverRecords(*desc.bytes, desc.words, one);
+    sums_.push_back(sum);
+  }
+}
+
+/// Where piece `number` of a launch begins that is divided by records into so many.
+int64_t Flusher::cutOf(size_t launch, int64_t pieces, int64_t number) const {
+  int64_t count = buckets_[launch].count;
+  if (sumsOf_[launch] < 0)
+    return count * number / pieces;
+  return cutByWork(
+      std::span(sums_).subspan(static_cast<size_t>(sumsOf_[launch]), static_cast<size_t>(count)),
+      pieces, number);
 }
 
 void Flusher::run(const Launches &launches, uint8_t *rows, const PackedWeights &weights,
@@ -158,31 +212,19 @@ void Flusher::run(const Launches &launches, uint8_t *rows, const PackedWeights &
   ++flushes_;
   measure(counters);
   together_ = hostile_ || steady_ || patience_.worthIt();
-  aloneFrom_.store(SIZE_MAX, std::memory_order_relaxed);
+  bool wasTogether = together_;
   uint64_t start = threads_.size() > 1 ? clockNow() : 0;
-
   {
-    // Depths before the first divided one need no other thread awake.
-    FloatEnvironment environment;
-    for (first_ = 0; first_ < count_;) {
-      size_t end = groupEnd(first_);
-      if (isParallel(first_, end))
+    Workers::Team team(*workers_);
+    for (first_ = 0;;) {
+      runAlone();
+      if (first_ == count_)
         break;
-      runGroup(first_, end, /*parallel=*/false, 0);
-      first_ = end;
+      runTogether(team);
     }
   }
-  leaveClock(threads_[0]); // waking the others is no kernel's time
-  if (first_ < count_) {
-    jobBegin_ = clockNow();
-    threads_[0].busy = 0;
-    workers_.run([](void *self, unsigned t) { static_cast<Flusher *>(self)->walk(t); }, this);
-    if (aloneFrom_.load(std::memory_order_relaxed) == SIZE_MAX)
-      patience_.together(lostSoFar());
-  } else if (!together_) {
+  if (!wasTogether)
     patience_.alone(static_cast<double>(clockNow() - start));
-  }
-  leaveClock(threads_[0]);
   for (ThreadState &state : threads_)
     divideShared(state);
   for (size_t k = 0; k < kernels_.size(); ++k) {
@@ -200,13 +242,6 @@ void Flusher::run(const Launches &launches, uint8_t *rows, const PackedWeights &
   if (int64_t kernel = overrun_.exchange(-1); kernel >= 0)
     throw InternalError("kernel '" + model_.kernels[static_cast<size_t>(kernel)].name +
                         "' wrote beyond its scratch memory");
-}
-
-size_t Flusher::groupEnd(size_t begin) const {
-  size_t end = begin + 1;
-  while (end < count_ && buckets_[end].depth == buckets_[begin].depth)
-    ++end;
-  return end;
 }
 
 bool Flusher::isParallel(size_t begin, size_t end) const {
@@ -227,37 +262,64 @@ bool Flusher::isParallel(size_t begin, size_t end) const {
              .pieces > 1;
 }
 
+/// Depths before the next divided one need no other thread awake.
+void Flusher::runAlone() {
+  FloatEnvironment environment;
+  while (first_ < count_) {
+    size_t end = groupEnd(std::span(buckets_, count_), first_);
+    if (isParallel(first_, end))
+      break;
+    runGroup(first_, end, /*parallel=*/false, 0);
+    first_ = end;
+  }
+  leaveClock(threads_[0]); // waking the others is no kernel's time
+}
+
+/// From a divided depth on, until all is done or it does not pay any more.
+void Flusher::runTogether(Workers::Team &team) {
+  team.gather();
+  team_ = &team;
+  jobEnd_.store(count_, std::memory_order_relaxed);
+  jobBegin_ = clockNow();
+  threads_[0].busy = 0;
+  team.run([](void *self, unsigned t) { static_cast<Flusher *>(self)->walk(t); }, this);
+  first_ = jobEnd_.load(std::memory_order_relaxed);
+  if (team.threads() == 1)
+    return;
+  double lost = lostSoFar();
+  patience_.together(lost);
+  together_ = hostile_ || steady_ || lost <= 0;
+}
+
 double Flusher::lostSoFar() const {
   return Patience::lost(static_cast<double>(clockNow() - jobBegin_),
-                        static_cast<double>(threads_[0].busy),
-                        static_cast<unsigned>(threads_.size()));
+                        static_cast<double>(threads_[0].busy), team_->threads());
 }
 
 /// Before the group that begins at `next`.
 void Flusher::passBarrier(size_t next, unsigned thread) {
   leaveClock(threads_[thread]);
+  bool alone = team_->threads() == 1;
+  if (thread == 0)
+    if (team_->isUneven() || (!alone && !hostile_ && !steady_ && lostSoFar() > 0))
+      jobEnd_.store(next, std::memory_order_relaxed);
+  if (alone)
+    return;
   ++threads_[thread].barriers;
-  if (thread == 0 && !hostile_ && !steady_)
-    if (double lost = lostSoFar(); lost > 0) {
-      aloneFrom_.store(next, std::memory_order_relaxed);
-      patience_.together(lost);
-    }
-  workers_.barrier().wait();
+  team_->barrier().wait();
 }
 
 void Flusher::walk(unsigned thread) {
   bool before = false; // whether the depth before this one was divided
   for (size_t begin = first_; begin < count_;) {
-    size_t end = groupEnd(begin);
+    size_t end = groupEnd(std::span(buckets_, count_), begin);
     bool parallel = isParallel(begin, end);
     // Starting the job is the barrier before its first depth.
-    if ((parallel || before) && begin != first_)
+    if ((parallel || before) && begin != first_) {
       passBarrier(begin, thread);
-    // Behind its barrier every thread sees it.
-    if (begin >= aloneFrom_.load(std::memory_order_relaxed)) {
-      if (thread == 0)
-        runGroup(begin, count_, /*parallel=*/false, 0);
-      break;
+      // After its barrier every thread sees it.
+      if (begin >= jobEnd_.load(std::memory_order_relaxed))
+        break;
     }
     if (parallel || thread == 0)
       runGroup(begin, end, parallel, thread);
@@ -276,8 +338,8 @@ void Flusher::runGroup(size_t begin, size_t end, bool parallel, unsigned thread)
            state);
     return;
   }
-  unsigned threads = static_cast<unsigned>(threads_.size());
-  std::fill(state.load.begin(), state.load.end(), 0.0);
+  unsigned threads = steady_ ? static_cast<unsigned>(threads_.size()) : team_->threads();
+  state.load.assign(team_->threads(), 0.0);
   for (size_t i = begin; i < end; ++i) {
     const ScheduledBucket &bucket = buckets_[i];
     int64_t panels = kernels_[bucket.kernel].panels;
@@ -295,8 +357,10 @@ void Flusher::runGroup(size_t begin, size_t end, bool parallel, unsigned thread)
         continue;
       Piece piece{&bucket, 0, bucket.count, 0, panels, expected_[i] / static_cast<double>(pieces)};
       if (division.by == Division::Records) {
-        piece.begin = bucket.count * p / pieces;
-        piece.end = bucket.count * (p + 1) / pieces;
+        piece.begin = cutOf(i, pieces, p);
+        piece.end = cutOf(i, pieces, p + 1);
+        if (piece.begin == piece.end)
+          continue;
       } else if (division.by == Division::Panels) {
         piece.panelBegin = panels * p / pieces;
         piece.panelEnd = panels * (p + 1) / pieces;

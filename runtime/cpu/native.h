@@ -1,6 +1,6 @@
 //===- native.h - Kernels of backward passes not generated -----*- C++ -*-===//
 //
-// They run as buckets like all kernels, behind the compiled ones in Model::kernels: threads share
+// They run as buckets like all kernels, after the compiled ones in Model::kernels: threads share
 // them by records, and every element of a result has one order of summation.
 //
 //===----------------------------------------------------------------------===//

@@ -2,8 +2,8 @@
 #ifndef SHEAF_RUNTIME_CPU_UPDATES_H
 #define SHEAF_RUNTIME_CPU_UPDATES_H
 
-#include "runtime/cpu/workers.h"
 #include "runtime/device/update.h"
+#include "runtime/device/workers.h"
 #include "runtime/model/model.h"
 #include "runtime/model/value.h"
 

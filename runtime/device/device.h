@@ -29,7 +29,8 @@ namespace sheaf::rt {
 // Instructions
 //===----------------------------------------------------------------------===//
 
-/// Runs launches in their order; neighbours of one depth do not depend on each other.
+/// Runs launches in their order; neighbours of one depth do not depend on each other. Rows that one
+/// reads may be written anew by launches of a later depth (row_plan.h).
 struct Launches {
   std::span<const ScheduledBucket> buckets; ///< there until the ticket is done
   uint32_t number = 0;                      ///< of the first, in the run: for traces
@@ -74,7 +75,9 @@ struct Ticket {
 /// What a device is made for.
 struct DeviceSetup {
   const Model &model;
-  unsigned threads = 1;   ///< that run kernels, the caller included
+  unsigned threads = 1; ///< that run kernels, the caller included
+  /// Of as many threads, whose others are shared with other devices; null: a device's own.
+  std::shared_ptr<Workers> workers = nullptr;
   uint64_t rowBytes = 0;  ///< of address space for rows
   bool hostile = false;   ///< SessionOptions::hostile
   bool onlyPacks = false; ///< SessionOptions::onlyPacks

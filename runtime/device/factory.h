@@ -7,6 +7,7 @@
 namespace sheaf::rt {
 
 class Device;
+class Workers;
 struct DeviceSetup;
 
 /// Throws UserError when the machine has no such device or refuses its memory.

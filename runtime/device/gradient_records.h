@@ -12,9 +12,8 @@
 
 namespace sheaf::rt {
 
-/// Their places after the other kernels of a model made for training.
+/// Their places after the other kernels of a model made for training; kNativeKernels of them.
 enum class NativeKernel : uint8_t { Sum, Product };
-constexpr size_t kNativeKernels = 2;
 
 inline uint32_t nativeKernel(const Model &model, NativeKernel which) {
   return static_cast<uint32_t>(model.kernels.size() - kNativeKernels + static_cast<size_t>(which));
@@ -27,6 +26,12 @@ struct SumRecord {
   uint32_t count, dtype; ///< of sources; an rt::DType
   const uint32_t *sources;
 };
+
+/// The sum of one keeps its bits, whatever its dtype: copies granules from where `source` says,
+/// which is there until it has run.
+inline SumRecord copyRecord(uint32_t to, uint32_t granules, const uint32_t *source) {
+  return {to, granules, 0, 0, 1, static_cast<uint32_t>(DType::F32), source};
+}
 
 /// Most of the matrix that one record computes: what is copied of the right rows is used for all
 /// of its rows, what is copied of the left ones for all of its columns.

@@ -90,7 +90,7 @@ template <typename Records> std::unique_ptr<RecordReader> recordsBy(std::string_
   return std::make_unique<Records>(text);
 }
 
-/// Whether each line of a text is an instance, whatever stands before and behind it.
+/// Whether each line of a text is an instance, whatever stands before and after it.
 bool isOfLines(const DataFormat &format);
 
 /// All formats, in the order in which they are asked whether a text is theirs. The last one takes

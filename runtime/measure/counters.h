@@ -32,15 +32,22 @@ struct Counters {
   uint64_t flushes = 0; ///< times that what was recorded ran: at the end, and when instances wait
   uint64_t collections = 0; ///< times that rows were given back while instances waited
   uint64_t evictions = 0;   ///< times that what was kept gave way to others
-  uint64_t waits = 0;       ///< of instances, and calls inside them, for a read
-  uint64_t forked = 0;      ///< calls that ran beside the one that made them
-  uint64_t inlined = 0;     ///< those that found no stack and ran as plain calls
-  uint64_t inPlace = 0;     ///< those that ran as such since enough waited already (forking.h)
+  /// Rows of flushes that were known as a whole before they ran (row_plan.h): how many, their
+  /// bytes, those that they were given, and the least that any place for them has.
+  uint64_t rowPlans = 0, promisedBytes = 0, plannedBytes = 0, leastBytes = 0;
+  /// In training: bytes of rows that the forward pass dropped, and records that the backward pass
+  /// ran again for them.
+  uint64_t droppedBytes = 0, recomputed = 0;
+  uint64_t waits = 0;   ///< of instances, and calls inside them, for a read
+  uint64_t forked = 0;  ///< calls that ran beside the one that made them
+  uint64_t inlined = 0; ///< those that found no stack and ran as plain calls
+  uint64_t inPlace = 0; ///< those that ran as such since enough waited already (forking.h)
   uint64_t barriers = 0;
   double flop = 0;
   uint64_t recordNanoseconds = 0; ///< wall: inputs copied, instances walked, blocks recorded
   uint64_t flushNanoseconds = 0;  ///< wall: buckets ordered and run
   uint64_t orderNanoseconds = 0;  ///< wall: of these, buckets ordered
+  uint64_t planNanoseconds = 0;   ///< wall: of these, rows given places
   /// Launches by size: [i] counts those of 2^i to 2^(i+1) - 1 records.
   std::array<uint64_t, 32> launchSizes{};
   std::vector<KernelCounters> kernels; ///< by index in Model::kernels

@@ -35,6 +35,19 @@ public:
     }
     return size_;
   }
+  /// The last granule before `end` that is set; `begin` is.
+  uint64_t last(uint64_t begin, uint64_t end) const {
+    end = std::min(end, size_);
+    while (--end > begin) {
+      uint64_t word = words_[end / 64] << (63 - end % 64);
+      if (word)
+        return std::max(begin, end - static_cast<uint64_t>(std::countl_zero(word)));
+      end = end / 64 * 64;
+      if (end <= begin)
+        break;
+    }
+    return begin;
+  }
   bool any(uint64_t begin, uint64_t end) const { return next(begin, true) < std::min(end, size_); }
 
 private:

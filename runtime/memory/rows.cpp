@@ -12,8 +12,6 @@ constexpr uint8_t kGuardByte = 0xA5;
 constexpr uint64_t kReleaseSlack = (uint64_t(64) << 20) / kGranuleBytes;
 /// In granules: no hole is made of less.
 constexpr uint64_t kLeastHole = 4;
-/// Of backward_ends.cpp.
-constexpr uint64_t kUnit = 4;
 constexpr uint64_t kPoisonBlock = (uint64_t(1) << 20) / kGranuleBytes;
 } // namespace
 
@@ -89,10 +87,12 @@ uint64_t RowSpace::take(uint64_t granules) {
   return next_ - granules;
 }
 
-uint64_t RowSpace::allocateSlow(int64_t granulesArg) {
+uint64_t RowSpace::allocateSlow(int64_t granulesArg, PromisedRows *promised) {
   uint64_t granules = static_cast<uint64_t>(granulesArg);
   if (granules > kMaxGranules)
     return kFull;
+  if (promised) // no plan has room for what no memory ever holds
+    return granules <= endLimit_ - first_ ? promised->allocate(granules) : kFull;
   uint64_t id = take(granules + guard());
   if (id == kFull)
     return kFull;
@@ -155,6 +155,27 @@ void RowSpace::reclaim(GranuleBits &live) {
     goTo(holes_[0].begin, holes_[0].end);
   }
   account();
+}
+
+void RowSpace::promise(PromisedRows *promised) {
+  promised_ = promised;
+  checked_ = guards_ || kPoisoning || promised;
+}
+
+void RowSpace::giveBackLast(uint64_t id, uint64_t granules) {
+  account();
+  touched_ = std::max(touched_, next());
+  peak_ = std::max(peak_, used());
+  poison(address(id), granules * kGranuleBytes);
+  if (guards_)
+    guarded_.pop_back();
+  uint64_t end = id + granules + guard();
+  if (next_ == end) {
+    next_ = id;
+  } else if (end_ == end) { // beside the hole that is being filled
+    end_ = id;
+    handedOut_ -= end - id;
+  }
 }
 
 uint64_t RowSpace::keep(int64_t granulesArg) {
@@ -222,13 +243,14 @@ std::vector<RowRange> RowSpace::ranges() const {
   return ranges;
 }
 
-void RowSpace::reset(std::span<const RowRange> stay) {
+void RowSpace::reset(std::span<const RowRange> stay, bool inOnePiece) {
   account();
   touched_ = std::max(touched_, next());
   recentPeak_ = std::max({used(), peak_, recentPeak_ - recentPeak_ / 8});
   peak_ = 0;
   mostOfRun_ = std::max(handedOut(), mostOfRun_ - mostOfRun_ / 8);
-  uint64_t end = first_;
+  // (A guard stands after all rows of its allocation, also where few of them stay.)
+  uint64_t end = guards_ && !stay.empty() ? next() : first_;
   for (const RowRange &range : stay)
     end = std::max(end, range.end());
   uint64_t keep = std::max(first_ + 4 * recentPeak_ + kReleaseSlack, end);
@@ -255,12 +277,11 @@ void RowSpace::reset(std::span<const RowRange> stay) {
   for (const RowRange &range : stay)
     live.set(range.begin - first_, range.end() - first_);
   reclaim(live);
-  // As if nothing had stayed, rows lie one behind the other from a whole unit on: the backward pass
-  // looks at them by units, and its sums must not follow from what is beside them.
-  auto aligned = [&](uint64_t at) { return first_ + (at - first_ + kUnit - 1) / kUnit * kUnit; };
+  if (!inOnePiece)
+    return;
+  // As if nothing had stayed, rows lie one after the other.
   if (!holes_.empty()) {
-    Hole &hole = holes_[0];
-    hole.begin = std::min(aligned(hole.begin), hole.end);
+    const Hole &hole = holes_[0];
     if (hole.granules() >= 2 * mostOfRun_) {
       goTo(hole.begin, hole.end);
       return account();
@@ -268,7 +289,7 @@ void RowSpace::reset(std::span<const RowRange> stay) {
   }
   spare_ = std::exchange(holes_, {});
   reclaimed_ = 0;
-  next_ = begin_ = end_ = tail_ = std::min(aligned(tail_), keptBegin_);
+  next_ = begin_ = end_ = tail_ = std::min(tail_, keptBegin_);
   account();
   updateLimit();
 }

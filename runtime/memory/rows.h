@@ -4,6 +4,7 @@
 
 #include "runtime/memory/granule_bits.h"
 #include "runtime/memory/memory.h"
+#include "runtime/memory/promised_rows.h"
 #include "runtime/memory/row_memory.h"
 
 #include <span>
@@ -22,7 +23,8 @@ namespace sheaf::rt {
 /// hostile setting) allocations are filled with NaN patterns and followed by a guard granule.
 class RowSpace {
 public:
-  /// Ids are non-negative 32-bit numbers, so that generated code may extend them either way.
+  /// Ids of rows with memory are non-negative 32-bit numbers, so that kernels may extend them
+  /// either way; those of promised rows (promised_rows.h), which host code sees, only fit 32 bits.
   static constexpr uint64_t kMaxGranules = uint64_t(1) << 31;
 
   /// `memory` must outlive this.
@@ -41,7 +43,7 @@ public:
   uint64_t allocate(int64_t granules) {
     if (isNear(granules)) [[likely]]
       return allocateNear(granules);
-    return allocateSlow(granules);
+    return allocateSlow(granules, promised_);
   }
   /// Whether they are there to be taken, without further ado.
   bool isNear(int64_t granules) const {
@@ -52,6 +54,16 @@ public:
     next_ = id + static_cast<uint64_t>(granules);
     return id;
   }
+
+  /// From now on allocate() only promises rows, in `promised`; null: not any more.
+  void promise(PromisedRows *promised);
+  bool promises() const { return promised_ != nullptr; }
+  /// The same as allocate() for rows that are written at once.
+  uint64_t allocateNow(int64_t granules) {
+    return promised_ ? allocateSlow(granules, nullptr) : allocate(granules);
+  }
+  /// Takes the last allocation of those with memory back.
+  void giveBackLast(uint64_t id, uint64_t granules);
 
   /// `granules` that reset() does not take back, or kFull. The caller has charged them.
   uint64_t keep(int64_t granules);
@@ -96,13 +108,13 @@ public:
 
   /// Takes all rows of the mini-batch back, and with them all that stayed of earlier ones but
   /// `stay`. Pages that the recent past did not need are released. Rows of the next mini-batch lie
-  /// in one piece as long as there is one for them.
-  void reset(std::span<const RowRange> stay = {});
+  /// in one piece as long as there is one for them, or where there is room.
+  void reset(std::span<const RowRange> stay = {}, bool inOnePiece = true);
   /// What was handed out since reset() or reclaim(), guards included.
   std::vector<RowRange> ranges() const;
 
 private:
-  uint64_t allocateSlow(int64_t granules);
+  uint64_t allocateSlow(int64_t granules, PromisedRows *promised);
   uint64_t take(uint64_t granules);
   void goTo(uint64_t begin, uint64_t end);
   void writeGuard(uint64_t granule);
@@ -137,7 +149,8 @@ private:
   uint64_t mostOfRun_ = 0; ///< handed out to one mini-batch, of late
   uint64_t poisonEnd_;     ///< poisoning has reached this granule
   bool guards_;
-  bool checked_; ///< guards_ or poisoning: every allocation goes the slow way
+  PromisedRows *promised_ = nullptr;
+  bool checked_; ///< guards_, poisoning or promises: every allocation goes the slow way
   std::vector<Damage> guarded_, guardedKept_;
 };
 

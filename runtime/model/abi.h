@@ -22,7 +22,7 @@ struct RootFrame {
   const Slot *slots() const { return reinterpret_cast<const Slot *>(this + 1); }
 };
 
-class ReadLog;
+class ReadWatch;
 
 /// The first members of a session's recorder, at fixed offsets: generated code reads them.
 struct Context {
@@ -34,12 +34,12 @@ struct Context {
   /// offset 24: what stands at this depth or above host code loads from `rows`; for all else it
   /// calls sheaf_wait() first. Below all depths where rows are a device's own.
   int64_t visible;
-  int64_t stepsLeft;   ///< offset 32: calls of recursive functions before sheaf_more_steps()
-  int64_t roundsLeft;  ///< offset 40: rounds of loops before sheaf_more_rounds()
-  uint64_t key;        ///< offset 48: what the instance's draws follow from (keys.h)
-  RootFrame *roots;    ///< offset 56: of the innermost call that runs and may wait
-  uint8_t *stackTaken; ///< offset 64: frames below this address call sheaf_deepen() first
-  ReadLog *readLog;    ///< offset 72: where what is read is noted; null: nowhere
+  int64_t stepsLeft;    ///< offset 32: calls of recursive functions before sheaf_more_steps()
+  int64_t roundsLeft;   ///< offset 40: rounds of loops before sheaf_more_rounds()
+  uint64_t key;         ///< offset 48: what the instance's draws follow from (keys.h)
+  RootFrame *roots;     ///< offset 56: of the innermost call that runs and may wait
+  uint8_t *stackTaken;  ///< offset 64: frames below this address call sheaf_deepen() first
+  ReadWatch *readWatch; ///< offset 72: who follows what is read; null: no one
   /// offset 80: not 0: rows are short. Kernels that were hoisted are not recorded, and those with
   /// KernelDesc::joined are in place of what takes their rows. Not while an instance waits.
   uint64_t joins;
@@ -78,9 +78,9 @@ sheaf::rt::Slot sheaf_record_once4(sheaf::rt::Context *, uint32_t kernel, uint32
 sheaf::rt::Slot sheaf_list_rows(sheaf::rt::Context *, uint32_t kernel, sheaf::rt::ListObject *,
                                 uint32_t once);
 
-/// The handle of a tensor of the granules of `whole` and behind them those of `rows`. `kernel`
+/// The handle of a tensor of the granules of `whole` and after them those of `rows`. `kernel`
 /// copies so many granules; it is recorded for `rows`, at its depth, and for `whole`, unless the
-/// rows have room behind it (runtime/walk/grown.h).
+/// rows have room after it (runtime/walk/grown.h).
 sheaf::rt::Slot sheaf_append_rows(sheaf::rt::Context *, uint32_t kernel, uint32_t wholeDepth,
                                   sheaf::rt::Slot whole, int64_t granules, uint32_t rowsDepth,
                                   sheaf::rt::Slot rows, int64_t more);
@@ -117,7 +117,10 @@ sheaf::rt::ListObject *sheaf_list_flat(sheaf::rt::Context *, sheaf::rt::ListObje
 /// Model::readPlaces.
 void sheaf_wait(sheaf::rt::Context *, uint32_t place, sheaf::rt::Slot tensor, int64_t first,
                 int64_t bytes);
-/// Notes what was read there. Only when there is a Context::readLog.
+/// Tells what was read there, and gives what counts as that. Only when there is a
+/// Context::readWatch.
+sheaf::rt::Slot sheaf_read(sheaf::rt::Context *, uint32_t place, sheaf::rt::Slot value);
+/// The same in older artefacts, which take no other value than theirs.
 void sheaf_note_read(sheaf::rt::Context *, uint32_t place, sheaf::rt::Slot value);
 
 /// Appends a value, in these slots, to what the instance emits (EntryDesc::emits).

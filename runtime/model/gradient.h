@@ -9,6 +9,8 @@
 
 #include "runtime/model/layout.h"
 
+#include <algorithm>
+
 namespace sheaf::rt {
 
 /// A number that follows from the words of a record: a sum of products of them.
@@ -26,6 +28,11 @@ inline int64_t evaluate(const WordSum &sum, const int32_t *words) {
     total += product;
   }
   return total;
+}
+
+/// Whether it is the same for all records.
+inline bool isConstant(const WordSum &sum) {
+  return std::ranges::all_of(sum, [](const WordTerm &term) { return term.words.empty(); });
 }
 
 /// A tensor whose extents follow from the words of a record: of the forward one, as all numbers
@@ -82,6 +89,10 @@ struct WeightGradient {
   int64_t columnBegin = 0, columnCount = 0;
   DType indexType = DType::I32; ///< Scatter
 };
+
+/// Kernels of the run time's own, the last of a model that is made for training
+/// (device/gradient_records.h). Their records name rows of gradients only.
+constexpr size_t kNativeKernels = 2;
 
 struct KernelGradient {
   /// The backward kernel, by index in Model::kernels; -1: no gradient goes through. It runs

@@ -59,6 +59,8 @@ struct RecordWord {
   /// Row: the tensor; -1 stands for the Extent words that follow, in order. List: each of them.
   std::vector<int64_t> shape = {};
   DType dtype = DType::F32;
+
+  uint32_t words() const { return kind == Int || kind == Float ? 2 : 1; }
 };
 
 /// FLOP of a record's products: coefficient times the product of these Extent words.
@@ -102,6 +104,17 @@ struct KernelDesc {
   /// one launch. Not given: itself.
   std::optional<uint32_t> family;
 };
+
+/// What begins in this word of a kernel's records; null: nothing, as far as is known.
+inline const RecordWord *entryAt(const KernelDesc &kernel, uint32_t word) {
+  uint32_t at = 0;
+  for (const RecordWord &entry : kernel.layout) {
+    if (at == word)
+      return &entry;
+    at += entry.words();
+  }
+  return nullptr;
+}
 
 struct EntryDesc {
   std::string name;

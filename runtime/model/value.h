@@ -53,11 +53,15 @@ struct Instance {
   uint64_t delivered = 0;
 };
 
+class Kept;
+
 /// What became of one instance: the slots of EntryDesc::resultType, or why there are none.
 struct Outcome {
   const Slot *slots = nullptr;
   std::optional<RunError> error;
   uint64_t delivered = 0; ///< of what it emitted, by this run and before
+  /// Of an engine's, where its request asked for it: the value, which stays (KeptValue).
+  std::shared_ptr<const Kept> kept = nullptr;
   bool ok() const { return !error.has_value(); }
 };
 

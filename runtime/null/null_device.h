@@ -10,10 +10,10 @@ namespace sheaf::rt {
 
 /// Counts launches and charges memory as the processor does, and computes nothing: only rows that
 /// the host writes take memory, so schedules and plans can be looked at that no machine here holds.
+/// Of a model whose host code reads tensors, a log says what they hold (Session::replayReads).
 /// It is also what a new device is begun from.
 class NullDevice final : public Device {
 public:
-  /// Throws UserError for models whose host code reads tensors: they would have no values.
   explicit NullDevice(const DeviceSetup &setup);
   ~NullDevice() override;
 
@@ -37,7 +37,7 @@ public:
 
   void forEach(size_t count, bool little, const std::function<void(size_t)> &work) override;
 
-  uint32_t makeBuffer(uint64_t) override { return 1; }
+  uint32_t makeBuffer(uint64_t) override { return ++buffers_; }
   void dropBuffer(uint32_t) override {}
   std::span<uint8_t> showBuffer(uint32_t) override;
   void bufferWritten(uint32_t) override {}
@@ -54,6 +54,7 @@ private:
   uint64_t charged_ = 0; ///< for these copies, and those of joined kernels
   std::vector<bool> made_;
   bool joins_ = false;
+  uint32_t buffers_ = 0; ///< that were made
 };
 
 } // namespace sheaf::rt

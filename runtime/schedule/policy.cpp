@@ -43,13 +43,14 @@ void Scheduler::beginRun(const RowSpace &rows) {
   began_ = failed_ = false;
 }
 
-bool Scheduler::build(const Schedule &schedule, size_t begin, const RowSpace &rows) {
+bool Scheduler::build(const Schedule &schedule, size_t begin, const RowSpace &rows,
+                      const PromisedRows *promised) {
   if (!began_) {
     makers_.begin(rows, keptEnd_);
     inputsKnown_ = recordsKnown_ = 0;
     began_ = true;
   }
-  if (!makers_.grow(rows))
+  if (!makers_.grow(rows, promised))
     return false;
   for (; inputsKnown_ < inputs_.size(); ++inputsKnown_)
     makers_.addInputs(inputs_[inputsKnown_]);
@@ -59,7 +60,8 @@ bool Scheduler::build(const Schedule &schedule, size_t begin, const RowSpace &ro
   return true;
 }
 
-void Scheduler::arrange(Policy policy, Schedule &schedule, size_t begin, const RowSpace &rows) {
+void Scheduler::arrange(Policy policy, Schedule &schedule, size_t begin, const RowSpace &rows,
+                        const PromisedRows *promised) {
   if (failed_ || policy == Policy::Depth)
     return;
   // Launches of an earlier flush that are not in the graph would look like inputs: from then on
@@ -68,7 +70,7 @@ void Scheduler::arrange(Policy policy, Schedule &schedule, size_t begin, const R
   LaunchOrder::By by = policy == Policy::Agenda      ? LaunchOrder::By::Agenda
                        : policy == Policy::LookAhead ? LaunchOrder::By::LookAhead
                                                      : LaunchOrder::By::Search;
-  if (!build(schedule, begin, rows) || !order_.find(by, graph_))
+  if (!build(schedule, begin, rows, promised) || !order_.find(by, graph_))
     return;
   uint64_t words = 0;
   for (size_t i = begin; i < schedule.size(); ++i)

@@ -41,8 +41,10 @@ public:
   void addInputs(uint64_t id) { inputs_.push_back(id); }
 
   /// Rearranges the launches of `schedule` from `begin` on, all of them of this mini-batch and
-  /// those before it rearranged, too. When memory is short they stay in order of depth.
-  void arrange(Policy policy, Schedule &schedule, size_t begin, const RowSpace &rows);
+  /// those before it rearranged, too. When memory is short they stay in order of depth. What was
+  /// `promised` is made by these launches, and by none before.
+  void arrange(Policy policy, Schedule &schedule, size_t begin, const RowSpace &rows,
+               const PromisedRows *promised = nullptr);
 
   /// Who waits for whom in all launches of the schedule of this mini-batch. Nothing when memory is
   /// short.
@@ -58,7 +60,8 @@ public:
   void release();
 
 private:
-  bool build(const Schedule &schedule, size_t begin, const RowSpace &rows);
+  bool build(const Schedule &schedule, size_t begin, const RowSpace &rows,
+             const PromisedRows *promised = nullptr);
 
   const Model &model_;
   RowMakers makers_;

@@ -14,6 +14,7 @@ void RowMakers::release() {
   meter_.uncharge(count_, std::exchange(charged_, 0));
   starts_ = {};
   makers_ = {};
+  promisedAt_ = 0;
   others_.clear();
   kept_.clear();
 }
@@ -26,9 +27,16 @@ void RowMakers::begin(const RowSpace &rows, uint64_t keptEnd) {
   kept_.clear();
 }
 
-bool RowMakers::grow(const RowSpace &rows) {
+bool RowMakers::grow(const RowSpace &rows, const PromisedRows *promised) {
   keptBegin_ = rows.keptBegin();
   uint64_t granules = rows.used() + 1; // a record of no size may begin after the last
+  for (uint64_t word = (promisedAt_ + 63) / 64; word < starts_.size() && promisedAt_ > 0; ++word)
+    starts_[word] = 0;
+  promisedAt_ = 0;
+  if (promised && promised->granules() > 0) {
+    promisedAt_ = (granules + 63) / 64 * 64;
+    granules = promisedAt_ + promised->granules() + 1;
+  }
   if (granules <= makers_.size())
     return true;
   granules = std::max<uint64_t>(granules, 2 * makers_.size());
@@ -52,11 +60,11 @@ void RowMakers::addInputs(uint64_t id) {
 }
 
 void RowMakers::add(uint64_t id, uint32_t record) {
-  if (id >= keptBegin_) {
+  if (id >= keptBegin_ && !PromisedRows::has(id)) {
     kept_[id] = record;
     return;
   }
-  uint64_t at = id - first_, bit = uint64_t(1) << at % 64;
+  uint64_t at = indexOf(id), bit = uint64_t(1) << at % 64;
   // Of two at one place, one has no size; which one cannot be told here.
   if ((starts_[at / 64] & bit) && makers_[at] != kNone)
     others_.emplace(at, makers_[at]);
@@ -69,21 +77,7 @@ void RowMakers::add(uint64_t id, uint32_t record) {
 //===----------------------------------------------------------------------===//
 
 RecordGraph::RecordGraph(const Model &model, MemoryMeter &meter, MemoryKind &count)
-    : model_(model), meter_(meter), count_(count), rows_(model.kernels.size()),
-      familyOf_(model.kernels.size()) {
-  for (size_t k = 0; k < model.kernels.size(); ++k) {
-    uint32_t word = 0;
-    for (const RecordWord &entry : model.kernels[k].layout) {
-      bool isList = entry.kind == RecordWord::List;
-      if (isList || entry.kind == RecordWord::Row) {
-        bool isStatic = std::find(entry.shape.begin(), entry.shape.end(), -1) == entry.shape.end();
-        rows_[k].push_back({word, isList, isStatic ? tensorGranules(entry.shape, entry.dtype) : -1,
-                            entry.shape, entry.dtype});
-      }
-      word += entry.kind == RecordWord::Int || entry.kind == RecordWord::Float ? 2 : 1;
-    }
-  }
-}
+    : model_(model), meter_(meter), count_(count), rows_(model), familyOf_(model.kernels.size()) {}
 
 void RecordGraph::release() {
   meter_.uncharge(count_, std::exchange(charged_, 0));
@@ -95,32 +89,11 @@ void RecordGraph::release() {
   users_ = {};
 }
 
-uint64_t RecordGraph::granulesOf(const Row &row, const int32_t *words) {
-  if (row.granules >= 0)
-    return static_cast<uint64_t>(row.granules);
-  // Its extents follow it.
-  return static_cast<uint64_t>(tensorGranules(row.shape, row.dtype, words + row.word + 1));
-}
-
-uint64_t RecordGraph::countRows(uint32_t kernel, const int32_t *records, int64_t count) const {
-  uint64_t rows = 0;
-  for (const Row &row : rows_[kernel]) {
-    if (!row.isList) {
-      rows += static_cast<uint64_t>(count);
-      continue;
-    }
-    const int32_t *length = records + row.word + 1;
-    for (int64_t r = 0; r < count; ++r, length += model_.kernels[kernel].words)
-      rows += static_cast<uint32_t>(*length);
-  }
-  return rows;
-}
-
 bool RecordGraph::reserve(const Schedule &schedule, size_t begin) {
   uint64_t records = 0, rows = 0;
   for (size_t i = begin; i < schedule.size(); ++i) {
     records += static_cast<uint64_t>(schedule[i].count);
-    rows += countRows(schedule[i].kernel, schedule[i].records, schedule[i].count);
+    rows += rows_.count(schedule[i]);
   }
   uint64_t bytes =
       records * (sizeof(const int32_t *) + 3 * sizeof(uint32_t)) + rows * 2 * sizeof(uint32_t);
@@ -182,8 +155,9 @@ bool RecordGraph::build(const Schedule &schedule, size_t begin, const RowSpace &
     for (int64_t r = 0; r < schedule[i].count; ++r, ++to) {
       needsBegin_[to] = static_cast<uint32_t>(needs_.size());
       last = none;
-      forEachRow(schedule[i].kernel, records_[to],
-                 [&](uint32_t, uint32_t id, uint64_t granules) { makers.of(id, granules, need); });
+      rows_.forEach(
+          schedule[i].kernel, records_[to], *space_,
+          [&](uint32_t, uint32_t id, uint64_t granules) { makers.of(id, granules, need); });
     }
   }
   needsBegin_[to] = static_cast<uint32_t>(needs_.size());
@@ -226,7 +200,7 @@ std::vector<bool> RecordGraph::resultsNeededFor(const RowMakers &makers, uint64_
       if (isRead)
         need(row, granules);
     };
-    forEachRow(kernel(family(record)), words(record), visit);
+    rows_.forEach(kernel(family(record)), words(record), *space_, visit);
   }
   return needed;
 }

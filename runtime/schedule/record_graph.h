@@ -11,6 +11,7 @@
 #include "runtime/memory/memory.h"
 #include "runtime/memory/rows.h"
 #include "runtime/model/model.h"
+#include "runtime/schedule/row_words.h"
 #include "runtime/schedule/schedule.h"
 
 #include <map>
@@ -30,8 +31,9 @@ public:
   void release();
   /// Forgets all. Kept rows from `keptEnd` on are older than the mini-batch.
   void begin(const RowSpace &rows, uint64_t keptEnd);
-  /// Rows have been handed out: room for those. False when the budget does not allow it.
-  bool grow(const RowSpace &rows);
+  /// Rows have been handed out, or `promised`: room for those. False when the budget does not allow
+  /// it. What was promised before is forgotten.
+  bool grow(const RowSpace &rows, const PromisedRows *promised);
   /// What stands from granule `id` up to the next record's rows was made by none: inputs.
   void addInputs(uint64_t id);
   /// The rows of `record` begin at granule `id`.
@@ -39,11 +41,11 @@ public:
 
   /// Calls `visit` with the makers of granules [id, id + count).
   template <typename Visit> void of(uint64_t id, uint64_t count, Visit &&visit) const {
-    if (count == 0 || id < first_ || id >= keptEnd_)
+    if (count == 0 || id < first_ || (id >= keptEnd_ && !PromisedRows::has(id)))
       return;
-    if (id >= keptBegin_)
+    if (id >= keptBegin_ && !PromisedRows::has(id))
       return ofKept(id, visit);
-    uint64_t at = id - first_, end = std::min(at + count, makers_.size());
+    uint64_t at = indexOf(id), end = std::min(at + count, makers_.size());
     if (at >= end)
       return;
     // Whoever began last at or before it, and all who begin in it: a stack has many.
@@ -64,6 +66,10 @@ public:
   }
 
 private:
+  /// Of an id that is not kept, in starts_ and makers_.
+  uint64_t indexOf(uint64_t id) const {
+    return PromisedRows::has(id) ? promisedAt_ + (id - PromisedRows::kFirst) : id - first_;
+  }
   template <typename Visit> void visitStart(uint64_t start, Visit &visit) const {
     if (makers_[start] != kNone)
       visit(makers_[start]);
@@ -86,6 +92,7 @@ private:
   MemoryKind &count_;
   uint64_t charged_ = 0;
   uint64_t first_ = 0, keptBegin_ = 0, keptEnd_ = 0;
+  uint64_t promisedAt_ = 0;                  ///< promised granules come after those with memory
   std::vector<uint64_t> starts_;             ///< a bit a granule: rows of a record or inputs begin
   std::vector<uint32_t> makers_;             ///< by granule, where starts_ has a bit
   std::multimap<uint64_t, uint32_t> others_; ///< at starts of several: those of no size
@@ -103,9 +110,9 @@ public:
   /// Gives all memory back.
   void release();
 
-  /// Takes the launches of `schedule` from `begin` on, whose rows are in `space`; their records are
-  /// noted in `makers`, where those of earlier launches already are. False when the budget does not
-  /// allow it.
+  /// Takes the launches of `schedule` from `begin` on, whose rows are in `space`, or promised;
+  /// their records are noted in `makers`, where those of earlier launches already are. False when
+  /// the budget does not allow it.
   bool build(const Schedule &schedule, size_t begin, const RowSpace &space, RowMakers &makers,
              uint32_t firstNumber);
 
@@ -138,39 +145,15 @@ public:
   std::vector<uint32_t> longestChains() const;
 
 private:
-  /// A row that a kernel's records read, or a list of rows.
-  struct Row {
-    uint32_t word;
-    bool isList;
-    int64_t granules;           ///< when all extents are static
-    std::vector<int64_t> shape; ///< else
-    DType dtype;
-  };
   bool reserve(const Schedule &schedule, size_t begin);
-  /// Calls `visit(word, id, granules)` for all rows that a record of `kernel` reads.
-  template <typename Visit>
-  void forEachRow(uint32_t kernel, const int32_t *words, Visit &&visit) const {
-    for (const Row &row : rows_[kernel]) {
-      auto id = static_cast<uint32_t>(words[row.word]);
-      if (!row.isList) {
-        visit(row.word, id, granulesOf(row, words));
-        continue;
-      }
-      auto *ids = reinterpret_cast<const uint32_t *>(space_->address(id));
-      for (int32_t i = 0; i < words[row.word + 1]; ++i)
-        visit(row.word, ids[i], static_cast<uint64_t>(row.granules));
-    }
-  }
-  uint64_t countRows(uint32_t kernel, const int32_t *records, int64_t count) const;
-  static uint64_t granulesOf(const Row &row, const int32_t *words);
 
   const Model &model_;
   MemoryMeter &meter_;
   MemoryKind &count_;
   const RowSpace *space_ = nullptr;
   uint64_t charged_ = 0;
-  std::vector<std::vector<Row>> rows_; ///< by kernel
-  std::vector<uint32_t> familyOf_;     ///< by kernel: its number among those of this graph
+  RowWords rows_;
+  std::vector<uint32_t> familyOf_; ///< by kernel: its number among those of this graph
   std::vector<uint32_t> kernels_;
   std::vector<const int32_t *> records_;
   std::vector<uint32_t> families_, needsBegin_, needs_, usersBegin_, users_;

@@ -22,6 +22,15 @@ struct ScheduledBucket {
 /// walks from results to arguments.
 using Schedule = std::vector<ScheduledBucket>;
 
+/// Launches that may run in any order, or at the same time: neighbours of one depth. Returns where
+/// those end that begin with this one; what follows runs after them.
+inline size_t groupEnd(std::span<const ScheduledBucket> launches, size_t begin) {
+  size_t end = begin + 1;
+  while (end < launches.size() && launches[end].depth == launches[begin].depth)
+    ++end;
+  return end;
+}
+
 /// What the records of a run waited for. They are numbered in the order of the schedule, those of a
 /// launch as they stand in it.
 struct Dependences {

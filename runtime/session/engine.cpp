@@ -1,6 +1,7 @@
 #include "runtime/session/engine_impl.h"
 
 #include "runtime/device/float_environment.h"
+#include "runtime/session/executor.h"
 #include "runtime/session/invalid_argument.h"
 
 #include <iterator>
@@ -20,7 +21,8 @@ constexpr unsigned kCatchUp = 8;
 
 Engine::Impl::Impl(Session::Impl &session, EngineOptions given)
     : session(session), recorder(session.recorder), options(std::move(given)),
-      share(options.budget), slices(session.model, options.slice, session.options.hostile) {
+      share(options.budget), kept(session.model, recorder, session.meter, session.memory, inbox),
+      slices(session.model, options.slice, session.options.hostile) {
   if (session.model.training)
     throw InvalidArgument("an engine runs models that were compiled for inference");
   if (session.options.checkResults)
@@ -29,6 +31,7 @@ Engine::Impl::Impl(Session::Impl &session, EngineOptions given)
     throw InvalidArgument("an engine tells each request what it emits, and no one else");
   if (session.serves)
     throw InternalError("a session has one engine at most");
+  session.requireReads(0);
   options.mostRunning = std::max(options.mostRunning, 1u);
   options.depths = std::min(options.depths, recorder.buckets.depthLimit() / 2);
   if (session.options.hostile)
@@ -36,6 +39,7 @@ Engine::Impl::Impl(Session::Impl &session, EngineOptions given)
   most = options.mostRunning;
   session.policy = Policy::Depth;
   session.serves = true;
+  session.kept = &kept;
   recorder.tasks.rows = &recorder.rowSpace;
   recorder.tasks.isInterrupted = [this](Walk &walk) {
     return isInterrupted(static_cast<Entry &>(walk));
@@ -50,6 +54,7 @@ Engine::Impl::~Impl() {
   recorder.tasks.run([](const Walk &) {});
   session.keptIsStale = true; // some of it may not have been computed
   session.serves = false;
+  session.kept = nullptr;
   recorder.tasks.rows = nullptr;
   recorder.tasks.isInterrupted = nullptr;
   recorder.tasks.toCome = 0;
@@ -82,6 +87,7 @@ bool Engine::Impl::step() {
 }
 
 void Engine::Impl::takeIn() {
+  forgetKept();
   EngineInbox::Arrivals arrivals = inbox.take();
   std::move(arrivals.changes.begin(), arrivals.changes.end(), std::back_inserter(changes));
   for (std::unique_ptr<EngineInbox::Submitted> &submitted : arrivals.requests) {
@@ -96,6 +102,15 @@ void Engine::Impl::takeIn() {
     if (stopped)
       fail(entry, "it was cancelled", RunError::Cause::Cancelled);
   }
+}
+
+/// Rows of values that no one has, or that follow from other weights, go where rows next do.
+void Engine::Impl::forgetKept() {
+  bool any = inbox.takeDropped() && kept.sweep();
+  if (std::exchange(weights, session.weightsVersion) != session.weightsVersion)
+    any |= kept.forgetOlder(weights);
+  if (any && running.empty())
+    fresh = false;
 }
 
 /// Those that are stopped, or whose time is up, end now: what waits of them is given up.
@@ -199,6 +214,7 @@ void Engine::Impl::admit() {
     std::function<void()> change = std::move(changes.front());
     changes.pop_front();
     change();
+    forgetKept();
   }
   for (uint64_t looked = now(); !queue.empty() && running.size() < most;) {
     if (uint64_t time = now(); time - looked >= kLookNs) {
@@ -235,10 +251,10 @@ void Engine::Impl::begin(Entry &entry, HostStack *stack) {
       .logged = logged};
   if (limits.rowBytes > 0)
     entry.limits.granules = std::max<uint64_t>(1, entry.limits.granules);
-  if (ReadLog *log = recorder.readLog; log && entry.again)
-    log->beginAgain(logged);
-  else if (log)
-    entry.logged = log->begin();
+  if (ReadWatch *watch = recorder.readWatch; watch && entry.again)
+    entry.logged = watch->beginAgain(logged);
+  else if (watch)
+    entry.logged = watch->begin();
   counts.joined += left != BucketTable::kNone;
   entry.again = true;
   entry.computed = 0;
@@ -247,8 +263,13 @@ void Engine::Impl::begin(Entry &entry, HostStack *stack) {
   entry.generation = young;
   ++walking[young];
   running.emplace(entry.number, &entry);
+  if (std::string why = kept.whyNot(entry.request.kept); !why.empty()) {
+    recorder.stacks.giveBack(stack);
+    return fail(entry, why, RunError::Cause::Program);
+  }
   uint64_t before = recorder.rowSpace.handedOut();
-  bool begun = session.begin(entry, entry.request.instance, stack);
+  bool begun =
+      session.begin(entry, entry.request.instance, stack, KeptValues::present(entry.request.kept));
   entry.granules += recorder.rowSpace.handedOut() - before;
   if (!begun) {
     recorder.stacks.giveBack(stack);
@@ -376,14 +397,21 @@ void Engine::Impl::finishCohorts() {
 
 Engine::Engine(Session &session, EngineOptions options)
     : impl_(std::make_unique<Impl>(*session.impl_, std::move(options))) {}
-Engine::~Engine() = default;
+Engine::~Engine() {
+  if (impl_->executor)
+    impl_->executor->remove(*this);
+}
 
 void Engine::submit(Request request) {
   std::vector<Request> one;
   one.push_back(std::move(request));
   submit(std::move(one));
 }
-void Engine::submit(std::vector<Request> requests) { impl_->inbox.submit(std::move(requests)); }
+void Engine::submit(std::vector<Request> requests) {
+  for (const Request &request : requests)
+    impl_->kept.check(request.kept);
+  impl_->inbox.submit(std::move(requests));
+}
 void Engine::whenIdle(std::function<void()> change) { impl_->inbox.whenIdle(std::move(change)); }
 bool Engine::step() { return impl_->step(); }
 
@@ -397,5 +425,6 @@ void Engine::run(const std::stop_token &stop) {
 const Engine::Counts &Engine::counts() const { return impl_->counts; }
 size_t Engine::running() const { return impl_->running.size(); }
 size_t Engine::waiting() const { return impl_->inbox.waiting(); }
+KeptUse Engine::kept() const { return impl_->kept.use(); }
 
 } // namespace sheaf::rt

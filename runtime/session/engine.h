@@ -11,12 +11,13 @@
 //
 // An engine has no thread of its own. step() does a round: begins instances, runs host code until
 // all wait, computes a slice of what was recorded, hands out results. run() is a loop around it for
-// a thread that does nothing else.
+// a thread that does nothing else. An Executor (executor.h) steps several in turns.
 //
 //===----------------------------------------------------------------------===//
 #ifndef SHEAF_RUNTIME_SESSION_ENGINE_H
 #define SHEAF_RUNTIME_SESSION_ENGINE_H
 
+#include "runtime/session/kept_value.h"
 #include "runtime/session/session.h"
 #include "runtime/session/shared_budget.h"
 
@@ -48,6 +49,11 @@ struct Request {
   /// Asked for, from any thread, the instance fails (Cause::Cancelled) if it has not ended.
   std::stop_token stop = {};
   RequestLimits limits = {};
+  /// Whether the result, without what was emitted, stays in the engine: Outcome::kept.
+  bool keep = false;
+  /// Arguments that are values which this engine keeps, or parts of them; what stands for them in
+  /// `instance` is not looked at. Their tensors are not copied.
+  std::vector<KeptArgument> kept = {};
   /// Called by step() with what the instance emits, in its order, as soon as that is computed, each
   /// value once, also if the instance is begun again; all of it before `done`, if it ends well. The
   /// slots are of EntryDesc::emits and valid until it returns. It may submit and stop requests.
@@ -90,7 +96,9 @@ public:
   Engine(const Engine &) = delete;
   Engine &operator=(const Engine &) = delete;
 
-  /// From any thread; does not wait for what runs.
+  /// From any thread; does not wait for what runs. Throws InvalidArgument for kept arguments of
+  /// another type or engine, or that follow from other weights than are there. An instance whose
+  /// weights are changed before it begins fails (Cause::Program).
   void submit(Request request);
   /// The same of several, at one time: all of them, or none if it throws std::bad_alloc.
   void submit(std::vector<Request> requests);
@@ -101,7 +109,8 @@ public:
       -> std::future<std::invoke_result_t<Take, const Outcome &>>;
 
   /// From any thread: calls `change` in step() when the instances that run have ended, before
-  /// others begin. It may change the session's weights.
+  /// others begin. It may change the session's weights: then no one can begin from values that were
+  /// kept before, and their rows are given back.
   void whenIdle(std::function<void()> change);
 
   /// A round. Returns whether there is more to do; false: nothing is left, until the next submit().
@@ -125,8 +134,11 @@ public:
   size_t running() const;
   /// Instances that have not begun. From any thread.
   size_t waiting() const;
+  /// Values that are kept. From any thread.
+  KeptUse kept() const;
 
 private:
+  friend class Executor;
   struct Entry;
   struct Impl;
   std::unique_ptr<Impl> impl_;

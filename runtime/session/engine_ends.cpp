@@ -1,6 +1,7 @@
 #include "runtime/session/engine_impl.h"
 
 #include <iterator>
+#include <new>
 #include <utility>
 
 namespace sheaf::rt {
@@ -47,24 +48,11 @@ void Engine::Impl::beginAnew() {
 
 /// Of what instances that were given up had recorded: no one asks for the rest.
 void Engine::Impl::computeKept() {
+  recorder.promised.forget(); // by a run that threw
   if (recorder.buckets.isEmpty() && cohorts.empty())
     return;
   auto compute = [&](std::span<const ScheduledBucket> launches) {
-    Schedule kept;
-    for (const ScheduledBucket &launch : launches) {
-      uint32_t words = recorder.buckets.words(launch.kernel);
-      auto isKept = [&](int64_t i) {
-        auto id = static_cast<uint32_t>(launch.records[(i + 1) * words - 1]);
-        return id >= recorder.rowSpace.keptBegin();
-      };
-      for (int64_t end, i = 0; i < launch.count; i = end) {
-        for (end = i + 1; end < launch.count && isKept(end) == isKept(i);)
-          ++end;
-        if (isKept(i))
-          kept.push_back({launch.depth, launch.kernel, launch.records + i * words, end - i});
-      }
-    }
-    session.compute(kept);
+    session.compute(session.keptOf(launches));
   };
   Schedule pending;
   recorder.buckets.drain(pending, BucketTable::What::All, {.end = recorder.buckets.depthLimit()});
@@ -81,6 +69,7 @@ void Engine::Impl::collect() {
   bool collected = session.collect([&](LiveValues &live) {
     for (auto &[number, entry] : running)
       session.keep(*entry, live);
+    kept.mark(live.bits());
   });
   // The youngest is begun again later; the oldest never is.
   if (!collected || running.size() < 2 || !isShortOfMemory(kVeryShort))
@@ -164,12 +153,33 @@ void Engine::Impl::ended(Entry &entry) {
 void Engine::Impl::finish(Entry &entry) {
   Outcome outcome;
   session.end(entry, outcome);
+  if (outcome.ok() && entry.request.keep && !keep(outcome)) {
+    outcome = {};
+    session.giveUp(entry, outcome);
+  }
   if (!outcome.ok() && outcome.error->outOfMemory())
     return tooLittleMemory(entry);
   if (outcome.ok() && session.model.entry.emits)
     entry.computed = session.emissions.ready(entry);
   leave(entry);
   hand(entry, std::move(outcome));
+}
+
+/// False, with Recorder::failure set, when memory is short.
+bool Engine::Impl::keep(Outcome &outcome) try {
+  const Model &model = session.model;
+  uint32_t type = model.entry.ownResult(model.types);
+  ValueImage image(model.types, session.values.facts(), type, outcome.slots);
+  if (!session.bringOut(image))
+    return false;
+  uint64_t bytes = image.bytes();
+  outcome.kept = kept.keep(type, std::move(image), session.weightsVersion);
+  if (!outcome.kept)
+    recorder.failure = {Failure::Heap, 0, 0, 0, bytes};
+  return outcome.kept != nullptr;
+} catch (const std::bad_alloc &) {
+  recorder.failure = {Failure::Heap, 0, 0, 0, 0};
+  return false;
 }
 
 void Engine::Impl::fail(Entry &entry, const std::string &message, RunError::Cause cause) {
@@ -198,6 +208,13 @@ void Engine::Impl::tooLittleMemory(Entry &entry) {
       more = entry.joins = session.device->packJoined();
     if (!more) {
       leave(entry);
+      if (KeptUse use = kept.use(); use.values > 0) {
+        const RunError &error = *outcome.error;
+        outcome.error.emplace(error.instance(),
+                              error.message() + ", of which " + bytesText(use.bytes) +
+                                  " are values that are kept for whoever has a handle of them",
+                              error.cause(), error.column());
+      }
       return hand(entry, std::move(outcome));
     }
   }

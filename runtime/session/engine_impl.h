@@ -9,6 +9,7 @@
 
 #include "runtime/session/engine.h"
 #include "runtime/session/engine_inbox.h"
+#include "runtime/session/kept_values.h"
 #include "runtime/session/session_impl.h"
 #include "runtime/session/slices.h"
 
@@ -18,6 +19,8 @@
 #include <unordered_map>
 
 namespace sheaf::rt {
+
+class Executor;
 
 /// Where so much of the limit is in use, no more instances begin, and the youngest is taken back.
 inline constexpr double kShort = 0.8, kVeryShort = 0.9;
@@ -60,6 +63,7 @@ struct Engine::Impl {
   // A round, from the whole to its parts.
   bool step();
   void takeIn();
+  void forgetKept();
   void endStopped();
   bool isInterrupted(Entry &entry) const;
   bool mayAdvance() const;
@@ -85,6 +89,7 @@ struct Engine::Impl {
   // An instance leaves those that run.
   void ended(Entry &entry);
   void finish(Entry &entry);
+  bool keep(Outcome &outcome);
   void fail(Entry &entry, const std::string &message, RunError::Cause cause);
   void tooLittleMemory(Entry &entry);
   void putBack(Entry &entry);
@@ -115,6 +120,8 @@ struct Engine::Impl {
   Counts counts;
 
   EngineInbox inbox;
+  KeptValues kept;      ///< goes before the inbox does
+  uint64_t weights = 0; ///< Session::Impl::weightsVersion when that was last looked at
 
   std::deque<std::function<void()>> changes;                    ///< to be made when none runs
   std::unordered_map<uint64_t, std::unique_ptr<Entry>> entries; ///< that have no outcome yet
@@ -156,7 +163,8 @@ struct Engine::Impl {
   bool draining = false; ///< no one goes on before all that is recorded has run
   Slices slices;
   std::exception_ptr broken; ///< why it can do nothing any more
-  bool fresh = false;        ///< nothing has begun since beginAnew()
+  Executor *executor = nullptr;
+  bool fresh = false; ///< nothing has begun since beginAnew()
 };
 
 } // namespace sheaf::rt

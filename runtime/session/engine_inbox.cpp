@@ -23,7 +23,19 @@ void EngineInbox::submit(std::vector<Request> requests) {
   std::lock_guard lock(mutex_);
   arrivals_.requests.insert(arrivals_.requests.end(), std::make_move_iterator(fresh.begin()),
                             std::make_move_iterator(fresh.end()));
+  tell();
+}
+
+/// Something has arrived.
+void EngineInbox::tell() {
   arrived_.notify_all();
+  if (listener_)
+    listener_();
+}
+
+void EngineInbox::listen(std::function<void()> listener) {
+  std::lock_guard lock(mutex_);
+  listener_ = std::move(listener);
 }
 
 void EngineInbox::reserveStop() {
@@ -41,13 +53,24 @@ void EngineInbox::releaseStop() {
 void EngineInbox::noteStop(uint64_t number) {
   std::lock_guard lock(mutex_);
   stops_.push_back(number);
-  arrived_.notify_all();
+  tell();
+}
+
+void EngineInbox::noteDropped() {
+  std::lock_guard lock(mutex_);
+  dropped_ = true;
+  tell();
+}
+
+bool EngineInbox::takeDropped() {
+  std::lock_guard lock(mutex_);
+  return std::exchange(dropped_, false);
 }
 
 void EngineInbox::whenIdle(std::function<void()> change) {
   std::lock_guard lock(mutex_);
   arrivals_.changes.push_back(std::move(change));
-  arrived_.notify_all();
+  tell();
 }
 
 EngineInbox::Arrivals EngineInbox::take() {

@@ -60,6 +60,11 @@ public:
   /// Numbers of requests. A stop that is asked for before its request was taken may not be here.
   std::vector<uint64_t> takeStops();
 
+  /// The last handle of a kept value is gone.
+  void noteDropped();
+  /// Whether any has gone since this was last asked.
+  bool takeDropped();
+
   /// Of those that were taken, so many have not begun.
   void setQueued(size_t queued);
   /// Requests that have not begun.
@@ -67,21 +72,26 @@ public:
   bool hasArrivals() const;
   /// Until there are arrivals or `stop` is asked for.
   void wait(const std::stop_token &stop);
+  /// Called, with the inbox locked, whenever something arrives; null: no one is told.
+  void listen(std::function<void()> listener);
 
 private:
   void reserveStop();
   void releaseStop();
   void noteStop(uint64_t number);
+  void tell();
   bool isEmpty() const {
-    return arrivals_.requests.empty() && arrivals_.changes.empty() && stops_.empty();
+    return arrivals_.requests.empty() && arrivals_.changes.empty() && stops_.empty() && !dropped_;
   }
 
   mutable std::mutex mutex_;
   std::condition_variable_any arrived_;
+  std::function<void()> listener_;
   std::vector<uint64_t> stops_; ///< with room for one of each that is heard
   size_t heard_ = 0;
   uint64_t next_ = 0;
   size_t queued_ = 0;
+  bool dropped_ = false;
   /// Goes first: its stops refer to the others.
   Arrivals arrivals_;
 };

@@ -54,6 +54,7 @@ std::unique_ptr<Run> Session::putAside() {
   run->folded = std::exchange(session.folded, {});
   run->outcomes = std::exchange(session.outcomes, {});
   run->walks = std::exchange(session.walks, {});
+  run->dropped.swap(session.dropped);
   run->weights = session.weightsOfRun;
   session.aside.push_back(run);
   try {

@@ -1,6 +1,7 @@
 #include "runtime/session/session.h"
 
 #include "runtime/device/float_environment.h"
+#include "runtime/device/workers.h"
 #include "runtime/devices/devices.h"
 #include "runtime/model/param_matrix.h"
 #include "runtime/session/init.h"
@@ -8,6 +9,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 #include <utility>
 
 namespace sheaf::rt {
@@ -15,7 +17,7 @@ namespace sheaf::rt {
 namespace {
 
 SessionOptions withDefaults(const Model &model, SessionOptions options) {
-  options.threads = std::max(options.threads, 1u);
+  options.threads = options.workers ? options.workers->threads() : std::max(options.threads, 1u);
   uint64_t memory = availableMemory();
   if (options.hostStackBytes == 0)
     options.hostStackBytes = std::min(uint64_t(model.reads ? 1 : 16) << 30, memory / 4);
@@ -37,8 +39,8 @@ SessionOptions withDefaults(const Model &model, SessionOptions options) {
 std::unique_ptr<Device> makeDevice(const Model &model, const SessionOptions &options,
                                    MemoryMeter &meter, MemoryKind &packed) {
   DeviceFactory make = options.device ? options.device : devices().front().make;
-  return make({model, options.threads, options.rowSpaceBytes, options.hostile, options.onlyPacks,
-               meter, packed});
+  return make({model, options.threads, options.workers, options.rowSpaceBytes, options.hostile,
+               options.onlyPacks, meter, packed});
 }
 
 void checkModel(const Model &model) {
@@ -68,8 +70,12 @@ Session::Impl::Impl(const Model &model, const SessionOptions &given)
       values(model.types, recorder), emissions(model, recorder, values),
       canJoin(std::any_of(model.kernels.begin(), model.kernels.end(),
                           [](const KernelDesc &kernel) { return kernel.joined; })),
-      scheduler(model, meter, memory.records), forkWorth(model),
-      collector(model, values.facts(), recorder, meter, memory.records, options.hostile) {
+      scheduler(model, meter, memory.records), rowPlan(model, meter, memory.records),
+      forkWorth(model),
+      collector(model, values.facts(), recorder, meter, memory.records, options.hostile),
+      dropped(model, meter, memory.records),
+      placedRecords(meter, memory.records, alignof(uint64_t), size_t(64) << 10,
+                    /*redzones=*/false) {
   checkModel(model);
   recorder.written.wanted = recorder.reads.wanted = !device->facts().sharesRows;
   recorder.reads.fetch = [this](const RowRange &rows) { fetch(rows); };
@@ -98,12 +104,17 @@ Session::Impl::~Impl() {
   }
 }
 
+std::shared_ptr<Workers> makeWorkers(unsigned threads) {
+  return std::make_shared<Workers>(threads);
+}
+
 Session::Session(const Model &model, SessionOptions options)
     : impl_(std::make_unique<Impl>(model, options)) {}
 Session::~Session() = default;
 
 const Model &Session::model() const { return impl_->model; }
 const SessionOptions &Session::options() const { return impl_->options; }
+bool Session::computes() const { return impl_->device->facts().computes; }
 
 //===----------------------------------------------------------------------===//
 // Weights
@@ -173,8 +184,16 @@ uint32_t Session::makeBuffer(uint64_t bytes, const char *what) {
     throw OutOfMemory("the memory limit of " + bytesText(session.meter.limit()) +
                       " does not hold " + what + ": " + bytesText(bytes) + " are needed beside " +
                       bytesText(session.meter.used()));
-  uint32_t buffer = session.device->makeBuffer(bytes);
-  session.buffers[buffer] = bytes;
+  uint32_t buffer = 0;
+  try {
+    buffer = session.device->makeBuffer(bytes);
+    session.buffers[buffer] = bytes;
+  } catch (const std::bad_alloc &) {
+    session.meter.uncharge(session.memory.training, bytes);
+    if (buffer)
+      session.device->dropBuffer(buffer);
+    throw;
+  }
   return buffer;
 }
 
@@ -229,13 +248,13 @@ void Session::Impl::weightsPacked() {
 void Session::Impl::computeFolded() {
   FloatEnvironment environment;
   struct Restore {
-    ReadLog *&log, *logged;
+    ReadWatch *&watch, *before;
     Policy &policy, chosen;
     ~Restore() {
-      log = logged;
+      watch = before;
       policy = chosen;
     }
-  } restore{recorder.readLog, std::exchange(recorder.readLog, nullptr), policy,
+  } restore{recorder.readWatch, std::exchange(recorder.readWatch, nullptr), policy,
             std::exchange(policy, Policy::Depth)};
   std::vector<Slot> handles(model.folded.size());
   Failure failure;
@@ -293,8 +312,8 @@ void Session::Impl::foldWeights() {
   forgetMiniBatch();
 }
 
-/// In training it is part of every mini-batch, whose way back goes through it. Where nothing has
-/// changed since, kernels have what they read.
+/// In training it is part of every mini-batch, whose backward pass goes through it. Where nothing
+/// has changed since, kernels have what they read.
 void Session::Impl::packFolded() {
   if (!foldedIsStale)
     return;
@@ -423,7 +442,18 @@ void Session::setTrace(Trace *trace) {
   impl_->trace = impl_->device->trace = impl_->recorder.tasks.trace = trace;
 }
 
-void Session::setReadLog(ReadLog *log) { impl_->recorder.readLog = log; }
+void Session::setRowObserver(RowObserver *observer) { impl_->rowObserver = observer; }
+
+void Session::setReadLog(ReadLog *log) {
+  impl_->replay.reset();
+  impl_->recorder.readWatch = log;
+}
+
+void Session::replayReads(const ReadLog *log) {
+  setReadLog(nullptr);
+  if (log)
+    impl_->recorder.readWatch = &impl_->replay.emplace(*log);
+}
 
 Policy Session::policy() const {
   return impl_->options.policy == Policy::Auto ? impl_->trial.chosen().value_or(Policy::Auto)

@@ -9,7 +9,9 @@
 #include "runtime/model/model.h"
 #include "runtime/model/value.h"
 #include "runtime/schedule/policy.h"
+#include "runtime/schedule/row_observer.h"
 #include "runtime/schedule/schedule.h"
+#include "runtime/schedule/when.h"
 #include "runtime/session/run.h"
 #include "runtime/walk/forking.h"
 #include "runtime/walk/read_log.h"
@@ -29,6 +31,9 @@ struct SessionOptions {
   DeviceFactory device = nullptr;
   /// Threads that run kernels, the caller included. At least 1.
   unsigned threads = 1;
+  /// Shared with other sessions, which divide its threads while they run (makeWorkers()); `threads`
+  /// is as many then. Null: the session's own. Changes no result.
+  std::shared_ptr<Workers> workers = nullptr;
   /// What the frames of one instance's recursion may take; what they do take counts against
   /// memoryLimit, but for the first 64 KB. 0: 16 GB, or 1 GB when a model reads tensors, whose
   /// instances recurse side by side; a quarter of the machine's memory if that is less. Never more
@@ -57,6 +62,11 @@ struct SessionOptions {
   /// while there is memory. Not given: as much as caches hold, more if weights are large, and of
   /// 256 instances at least. Changes no result.
   std::optional<uint64_t> waveBytes;
+  /// Whether rows of a model that does not read are used again inside of a wave; changes no result.
+  When rowReuse = When::Worth;
+  /// Whether training drops rows of a forward pass and makes them again in the backward pass, of a
+  /// model that does not read; changes no result. Worth: what memory does not hold.
+  When recompute = When::Worth;
   /// In which order the records of a flush run; changes no result.
   Policy policy = Policy::Depth;
   /// What the draws of all instances follow from.
@@ -78,6 +88,10 @@ struct SessionOptions {
   bool onlyPacks = false;
 };
 
+/// For SessionOptions::workers: so many threads at work while no more callers than that run at a
+/// time. Throws UserError when the machine refuses them.
+std::shared_ptr<Workers> makeWorkers(unsigned threads);
+
 /// What arrives at a tensor of floats in the result of an instance of the last run.
 struct Cotangent {
   size_t instance = 0; ///< its place in the run
@@ -96,8 +110,8 @@ inline uint64_t stackBytesFor(const Model &model, uint64_t frames) {
 
 /// A model with its weights, able to run mini-batches. Of a model that comes with weights
 /// (Model::stored) it has those until it is given others. A session is used by one thread at a
-/// time; it shares nothing with other sessions but the const model (which must outlive it) and
-/// inputs.
+/// time; it shares nothing with other sessions but the const model (which must outlive it), inputs
+/// and workers.
 class Session {
 public:
   /// Throws UserError when the machine refuses the memory, InternalError on an inconsistent model.
@@ -108,6 +122,8 @@ public:
 
   const Model &model() const;
   const SessionOptions &options() const; ///< with the defaults filled in
+  /// Whether the device does; else there are no values of tensors.
+  bool computes() const;
 
   //===--- Weights ---------------------------------------------------------===//
 
@@ -142,7 +158,9 @@ public:
 
   /// Runs a mini-batch: forgets the one before, walks every instance, runs what they recorded.
   /// Returns one outcome an instance, valid until the next run. An instance that fails does so
-  /// alone. Throws as packWeights() does when weights have changed, else InternalError only.
+  /// alone. Throws as packWeights() does when weights have changed; UserError when the program
+  /// reads tensors and the device computes nothing, or replayReads() was given too few instances;
+  /// else InternalError only.
   /// When `stop` is asked for, from any thread, no flush begins any more and all instances fail.
   /// If it was before the run began, not even weights are packed.
   std::span<const Outcome> run(std::span<const Instance> instances, std::stop_token stop = {});
@@ -162,8 +180,8 @@ public:
   /// Throws UserError when the device computes nothing.
   TensorView tensor(uint32_t type, const Slot *slots) const;
 
-  /// What the last run did, and the rows it refers to; valid until the next run. Of a long run of a
-  /// model that reads tensors the last part only (keepAll).
+  /// What the last run did, and the rows it refers to; valid until the next run. Of a long run the
+  /// last part only, and rows that were used again hold what lay there last (keepAll).
   const Schedule &schedule() const;
   const uint8_t *rows() const;
 
@@ -194,6 +212,11 @@ public:
   /// of another shape.
   std::span<const ParamGradient> backward(std::span<const Cotangent> cotangents,
                                           bool keepRows = false);
+  /// Whether rows may be dropped from now on (SessionOptions::recompute, which may forbid it).
+  void allowRecompute(bool allowed);
+  /// After a mini-batch for whose gradients there was too little memory: whether it would need less
+  /// if it ran again, since more of its rows would be dropped.
+  bool wouldRecomputeMore() const;
   /// The same from a mini-batch that was put aside.
   std::span<const ParamGradient> backward(const Run &run, std::span<const float> weights);
   std::span<const ParamGradient> backward(const Run &run, std::span<const Cotangent> cotangents);
@@ -201,6 +224,9 @@ public:
   /// Run does, gradients that it has by now included. Of a session that can go back. Throws
   /// OutOfMemory, UserError when the machine refuses the addresses; then nothing has changed.
   std::unique_ptr<Run> putAside();
+  /// Gives back all of the last mini-batch that was not put aside, as the next run would: as if
+  /// there had been none.
+  void forget();
   /// What the last backward() gave.
   std::span<const ParamGradient> gradients() const;
   /// After backward(), the gradient of a float tensor in an instance's arguments(), of a model with
@@ -217,12 +243,15 @@ public:
   /// Leaves a parameter out, or takes it in again. While it is frozen its gradient stays None, and
   /// its products are not computed. Gives whether it was frozen.
   bool freeze(size_t param, bool frozen = true);
+  /// Whether gradients of it are asked for: a parameter of f32 that is not frozen.
+  bool trains(size_t param) const;
 
   //===--- Counting --------------------------------------------------------===//
 
   /// Instances that wait for tensors give back what is needed no more, records and rows, each time
-  /// that as much was made as is needed. Not with `keep`, nor with a trace, nor when results are
-  /// checked, nor in training: then schedule() shows all of a run.
+  /// that as much was made as is needed; those that do not wait, inside of a flush (row_plan.h).
+  /// Not with `keep`, nor with a trace, nor when results are checked, nor in training: then
+  /// schedule() shows all of a run, and each of its records has rows of its own.
   void keepAll(bool keep);
   /// Before launches are forgotten while a run goes on, `visit` is called with them, and may look
   /// at their words.
@@ -235,7 +264,7 @@ public:
   /// Nanoseconds that all records of a kernel in the last run take when as many as `most` run as
   /// one launch, by launch: what batching could give at best. Changes no bit of any result.
   std::vector<uint64_t> timeAtOnce(size_t kernel, int64_t most);
-  /// The same of its launches as they were, one behind the other with no other kernel between: what
+  /// The same of its launches as they were, one after the other with no other kernel between: what
   /// they take where what they read is in the caches.
   std::vector<uint64_t> timeAgain(size_t kernel);
   /// The policy in use; of Policy::Auto the one that was chosen, if it was.
@@ -245,9 +274,17 @@ public:
   /// and must outlive its use here.
   void setTrace(Trace *trace);
 
-  /// Where the next runs note what they read, one behind the other; null: nowhere. It must outlive
+  /// Who is told what rows the next runs hold; null: no one. It must outlive them.
+  void setRowObserver(RowObserver *observer);
+
+  /// Where the next runs note what they read, one after the other; null: nowhere. It must outlive
   /// its use here.
   void setReadLog(ReadLog *log);
+  /// What the next runs read, whatever tensors hold: what instances of the same program read when
+  /// they ran, in the same order, in a session that had this log. It stays as it is meanwhile. In
+  /// the place of another log; null: what tensors hold. An instance that reads what the log does
+  /// not have fails.
+  void replayReads(const ReadLog *log);
 
   const Counters &counters() const;
   void resetCounters();

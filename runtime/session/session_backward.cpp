@@ -108,8 +108,18 @@ Session::Impl::goBack(const Ran &ran, std::span<const GradientSeed> seeds, bool 
   // Frames are needed no more, and memory that is asked for in vain here is not asked for again.
   if (meter.used() > meter.limit() / 2)
     recorder.stacks.giveBack();
-  backward->run(ran.recorded, ran.folded, seeds, inputs(ran), counters, keepRows);
   recorder.rowSpace.account();
+  uint64_t before = recorder.rowSpace.used();
+  try {
+    backward->run(ran.recorded, ran.folded, ran.dropped, seeds, inputs(ran), counters, keepRows);
+  } catch (const OutOfMemory &) {
+    if (&ran.dropped == &dropped)
+      noteShort();
+    throw;
+  }
+  recorder.rowSpace.account();
+  if (&ran.dropped == &dropped)
+    noteNeed((recorder.rowSpace.used() - before) * kGranuleBytes);
   note(TracePart::Backward, begin, 0);
   noteMemory();
   return backward->gradients();
@@ -123,7 +133,7 @@ std::span<const ParamGradient> Session::Impl::goBack(const Ran &ran, std::span<c
     throw InternalError("backward() with weights of losses, but the result is none");
   if (weights.size() != ran.outcomes.size())
     throw InternalError("backward() with " + std::to_string(weights.size()) +
-                        " weights behind a run of " + std::to_string(ran.outcomes.size()) +
+                        " weights for a run of " + std::to_string(ran.outcomes.size()) +
                         " instances");
   std::vector<GradientSeed> seeds;
   for (size_t i = 0; i < weights.size(); ++i)
@@ -161,6 +171,23 @@ std::span<const ParamGradient> Session::backward(const Run &run,
   return impl_->goBack(run.impl_->ran(), cotangents, /*keepRows=*/false);
 }
 
+void Session::forget() {
+  impl_->outcomes.clear();
+  impl_->walks.clear();
+  impl_->forgetMiniBatch();
+  impl_->rowPlan.release();
+  impl_->recorder.promised.release();
+  impl_->recorder.buckets.giveBack();
+  if (impl_->backward)
+    impl_->backward->giveBack();
+}
+
+void Session::allowRecompute(bool allowed) { impl_->recomputeAllowed = allowed; }
+
+bool Session::wouldRecomputeMore() const {
+  return impl_->mayRecompute() && !impl_->need.droppedAll;
+}
+
 std::span<const ParamGradient> Session::gradients() const {
   return impl_->backward ? impl_->backward->gradients() : std::span<const ParamGradient>();
 }
@@ -191,6 +218,10 @@ bool Session::freeze(size_t param, bool frozen) {
   if (!impl_->backward)
     throw InternalError("freeze() on a session that cannot go back");
   return impl_->backward->freeze(param, frozen);
+}
+
+bool Session::trains(size_t param) const {
+  return impl_->backward && impl_->backward->trains(param);
 }
 
 FrozenParams::FrozenParams(Session &session, std::span<const size_t> params) : session_(session) {

@@ -1,4 +1,5 @@
 //===- session_rows.cpp - What the device is told of rows -----------------===//
+#include "runtime/session/kept_values.h"
 #include "runtime/session/session_impl.h"
 
 #include <new>
@@ -6,6 +7,9 @@
 namespace sheaf::rt {
 
 namespace {
+
+/// Granules of rows that take long to look at; and that part of them which may stay unused.
+constexpr uint64_t kMuch = (uint64_t(16) << 20) / kGranuleBytes, kLittle = 32;
 
 /// An instruction for each of these ranges.
 template <typename Kind>
@@ -17,15 +21,30 @@ void append(std::vector<Instruction> &instructions, std::span<const RowRange> ra
 } // namespace
 
 /// The launches of the schedule from `begin` on, with what they read and what host code will.
-void Session::Impl::submit(size_t begin) {
+void Session::Impl::submit(size_t begin, bool planned) {
   instructions.clear();
   bool shares = device->facts().sharesRows;
+  size_t offset = begin;
   if (!shares)
     copyWrittenIn();
-  instructions.push_back(Launches{std::span(schedule).subspan(begin), static_cast<uint32_t>(begin),
-                                  recorder.scratch.temporaryBytes(), &counters});
+  auto launch = [&](size_t from, size_t to) {
+    if (to > from)
+      instructions.push_back(Launches{std::span(schedule).subspan(from, to - from),
+                                      static_cast<uint32_t>(from),
+                                      recorder.scratch.temporaryBytes(), &counters});
+  };
+  if (options.hostile && planned) {
+    // Whoever reads what is free shall notice.
+    for (const RowPlan::Release &release : rowPlan.releases()) {
+      size_t ran = offset + (runsAt.empty() ? release.launches : runsAt[release.launches]);
+      launch(begin, ran);
+      begin = ran;
+      instructions.push_back(FillRows{release.rows, 0xFF});
+    }
+  }
+  launch(begin, schedule.size());
   if (!shares)
-    copyKeptOut(begin);
+    copyKeptOut(offset);
   ticket = device->submit(instructions);
 }
 
@@ -116,6 +135,62 @@ void Session::Impl::showParams(std::span<const uint32_t> params) {
         CopyOut{{desc.id, static_cast<uint64_t>(tensorGranules(desc.shape, desc.dtype))}});
   }
   device->run(instructions);
+}
+
+/// Whether so much is kept, and so little was made and let go since that was last looked at, that
+/// to look takes longer than it is worth: instances that come one at a time must not each pay for
+/// all that others have kept.
+bool Session::Impl::rowsMayStay() const {
+  const RowSpace &rows = recorder.rowSpace;
+  return kept && !kept->isEmpty() && !options.hostile && rows.used() >= kMuch &&
+         rows.handedOut() + kept->gone() <= rows.used() / kLittle &&
+         usedBytes() < meter.limit() / 2;
+}
+
+/// The rows of what an engine keeps, with the room after those that may grow.
+std::vector<RowRange> Session::Impl::keptRows() {
+  std::vector<RowRange> stay;
+  if (kept->isEmpty())
+    return stay;
+  const RowSpace &rows = recorder.rowSpace;
+  GranuleBits live;
+  live.reset(rows.used());
+  kept->mark(live);
+  recorder.grown.keep(live, rows.first());
+  for (uint64_t at = live.next(0, true); at < live.size();) {
+    uint64_t end = live.next(at, false);
+    stay.push_back({rows.first() + at, end - at});
+    at = live.next(end, true);
+  }
+  return stay;
+}
+
+/// Copies the tensors of a value that are memoised records' results, which come and go as these do,
+/// into rows of the run. False, with Recorder::failure set, when memory is short.
+bool Session::Impl::bringOut(ValueImage &image) {
+  std::map<std::pair<uint32_t, uint64_t>, uint32_t> copies;
+  instructions.clear();
+  for (const ValueImage::Tensor &tensor : image.tensors()) {
+    uint32_t id = image.id(tensor);
+    if (id < recorder.rowSpace.keptBegin() || tensor.granules == 0)
+      continue;
+    auto [copy, isNew] = copies.try_emplace({id, tensor.granules});
+    if (isNew) {
+      uint64_t to = recorder.rowSpace.allocateNow(static_cast<int64_t>(tensor.granules));
+      if (to == RowSpace::kFull) {
+        recorder.failure = {Failure::Rows, 0, 0, 0, tensor.granules};
+        return false;
+      }
+      copy->second = static_cast<uint32_t>(to);
+      instructions.push_back(CopyRows{to, {id, tensor.granules}});
+    }
+    image.setId(tensor, copy->second);
+  }
+  if (!instructions.empty()) {
+    ticket = device->submit(instructions);
+    settle();
+  }
+  return true;
 }
 
 /// Lets the host see all rows.

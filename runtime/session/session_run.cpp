@@ -18,7 +18,8 @@ void Session::Impl::chooseForms(int64_t instance) {
 }
 
 /// False when there is no memory for the instance's arguments.
-bool Session::Impl::begin(Walk &walk, const Instance &instance, HostStack *stack) {
+bool Session::Impl::begin(Walk &walk, const Instance &instance, HostStack *stack,
+                          std::span<const PresentArgument> present) {
   walk.instance = instance.index;
   chooseForms(instance.index);
   walk.key = instanceKey(options.sampleSeed, step, instance.index);
@@ -36,7 +37,7 @@ bool Session::Impl::begin(Walk &walk, const Instance &instance, HostStack *stack
     if (model.entry.emits)
       beginEmitting(walk);
     uint64_t start = trace ? clockNow() : 0;
-    task->args = walk.args = values.bringIn(model.entry.argTypes, instance.args);
+    task->args = walk.args = values.bringIn(model.entry.argTypes, instance.args, present);
     for (uint64_t id : values.begins())
       scheduler.addInputs(id);
     note(TracePart::Inputs, start, instance.index);
@@ -75,11 +76,6 @@ void Session::Impl::giveUp(const Walk &walk, Outcome &outcome) {
                         causeOf(recorder.failure, model), columnOf(recorder.failure, model));
 }
 
-template <typename Ended> void Session::Impl::stopTasks(Ended ended) {
-  recorder.tasks.stop();
-  recorder.tasks.run(ended);
-}
-
 /// Runs what those that wait wait for, or everything, and then gives back what no one needs.
 void Session::Impl::runPending() {
   bool collects = mayCollect() && collector.isDue();
@@ -87,152 +83,6 @@ void Session::Impl::runPending() {
   settle();
   if (collects)
     collect();
-}
-
-/// What was given back and not yet handed out again is free.
-uint64_t Session::Impl::usedBytes() const {
-  const RowSpace &rows = recorder.rowSpace;
-  uint64_t holes = rows.reclaimed() - std::min(rows.reclaimed(), rows.handedOut());
-  return meter.used() - holes * kGranuleBytes;
-}
-
-/// Whether what was recorded since then is enough to run.
-bool Session::Impl::isFull(const Wave &wave) const {
-  if (model.reads || model.training || wave.begun == 0)
-    return false;
-  // The next instance, and what kernels use while they run, need room.
-  if (mayCollect() && usedBytes() > meter.limit() / 4 * 3 && collector.isDue())
-    return true;
-  uint64_t bytes = (recorder.rowSpace.handedOut() - wave.granules) * kGranuleBytes;
-  if (options.waveBytes)
-    return *options.waveBytes > 0 && bytes >= *options.waveBytes;
-  if (options.hostile)
-    return walks.size() % 4 < 2;
-  // Weights are read once more in every wave, and a step of a sequence has a row of each instance.
-  constexpr uint64_t kNearBytes = uint64_t(4) << 20;
-  constexpr size_t kLeastInstances = 256;
-  return wave.begun >= kLeastInstances && bytes >= std::max(kNearBytes, 4 * memory.packed.now);
-}
-
-/// Runs what is recorded, of instances that have all ended: no one but their results needs any of
-/// it then, so the next ones may have its memory.
-void Session::Impl::endWave(Wave &wave) {
-  flush(BucketTable::What::All);
-  if (model.entry.emits)
-    settle();
-  emissions.afterFlush(walks, outcomes);
-  bool givesBack = mayCollect() && (wave.tooLarge || collector.isDue());
-  if (givesBack) {
-    settle();
-    givesBack = (wave.tooLarge || mayForget(wave)) && collect();
-  }
-  if (givesBack) {
-    wave.holders = 0;
-    wave.records = counters.records;
-  } else {
-    wave.tooLarge.reset();
-  }
-  wave.begun = 0;
-  wave.granules = recorder.rowSpace.handedOut();
-}
-
-/// Records whose rows are given back are not found any more. That must not cost more than it is
-/// worth where there is memory.
-bool Session::Impl::mayForget(const Wave &wave) const {
-  constexpr uint64_t kSeldom = 32;
-  return options.hostile || usedBytes() > meter.limit() / 2 ||
-         recorder.known.foundSeen() * kSeldom <= counters.records - wave.records;
-}
-
-/// Whether the one that found too little memory may find it when the rows of others are gone.
-bool Session::Impl::failedBesideOthers(const Wave &wave) const {
-  Failure::Kind kind = recorder.failure.kind;
-  return wave.holders > 1 && !model.reads && mayCollect() &&
-         (kind == Failure::Rows || kind == Failure::Heap || kind == Failure::Records);
-}
-
-/// Walks all instances. Those that wait for tensors wait together, so that what they wait for runs
-/// in large buckets; those that end make room for others.
-void Session::Impl::walk(std::span<const Instance> instances, const std::stop_token &stop) {
-  // Constants that host code computes must not depend on the caller's rounding either.
-  FloatEnvironment environment;
-  walks.clear();
-  walks.reserve(instances.size());
-  std::vector<size_t> uncertain;
-  Wave wave;
-  wave.granules = recorder.rowSpace.handedOut();
-  wave.records = counters.records;
-  auto ended = [&](const Walk &walk) {
-    auto number = static_cast<size_t>(&walk - walks.data());
-    if (walk.isUncertain())
-      return uncertain.push_back(number);
-    end(walk, outcomes[number]);
-    if (walk.failed && failedBesideOthers(wave))
-      wave.tooLarge = number;
-  };
-  auto again = [&](size_t number, bool inOrder) {
-    Walk &walk = walks[number];
-    walk = {.limits = walk.limits, .inOrder = inOrder, .logged = walk.logged};
-    if (recorder.readLog)
-      recorder.readLog->beginAgain(walk.logged);
-    return number;
-  };
-  auto next = [&]() -> size_t {
-    if (wave.tooLarge) {
-      size_t number = *std::exchange(wave.tooLarge, std::nullopt);
-      outcomes[number] = {};
-      return again(number, false);
-    }
-    if (walks.size() < instances.size()) {
-      Walk &walk = walks.emplace_back();
-      if (recorder.readLog)
-        walk.logged = recorder.readLog->begin();
-      return walks.size() - 1;
-    }
-    size_t number = uncertain.back();
-    uncertain.pop_back();
-    return again(number, true);
-  };
-  Interrupts interrupts(recorder.tasks, [&](Walk &) {
-    if (!stop.stop_requested())
-      return false;
-    recorder.tasks.stop();
-    return true;
-  });
-  for (;;) {
-    recorder.tasks.toCome = instances.size() - walks.size();
-    recorder.tasks.run(ended);
-    if (stop.stop_requested())
-      return stopTasks(ended);
-    if (wave.tooLarge)
-      endWave(wave);
-    bool more = wave.tooLarge || walks.size() < instances.size() || !uncertain.empty();
-    if (more && isFull(wave))
-      endWave(wave);
-    if (HostStack *stack = more ? recorder.stacks.take() : nullptr) {
-      size_t number = next();
-      ++wave.begun;
-      ++wave.holders;
-      if (!begin(walks[number], instances[number], stack)) {
-        recorder.stacks.giveBack(stack);
-        giveUp(walks[number], outcomes[number]);
-        if (failedBesideOthers(wave))
-          wave.tooLarge = number;
-      }
-    } else if (recorder.tasks.anyWaits()) {
-      try {
-        runPending();
-        emissions.afterFlush(walks, outcomes);
-      } catch (...) {
-        // Whoever waits must not be found by the next run.
-        stopTasks([](const Walk &) {});
-        throw;
-      }
-      recorder.tasks.wake();
-    } else {
-      return;
-    }
-  }
 }
 
 void Session::Impl::note(TracePart::Kind kind, uint64_t begin, int64_t number) {
@@ -284,7 +134,27 @@ void Session::Impl::compute(std::span<const ScheduledBucket> launches) {
   counters.flushNanoseconds += clockNow() - start;
 }
 
+/// Those of the launches' records whose results are kept for other mini-batches.
+Schedule Session::Impl::keptOf(std::span<const ScheduledBucket> launches) const {
+  Schedule kept;
+  for (const ScheduledBucket &launch : launches) {
+    uint32_t words = recorder.buckets.words(launch.kernel);
+    auto isKept = [&](int64_t i) {
+      auto id = static_cast<uint32_t>(launch.records[(i + 1) * words - 1]);
+      return id >= recorder.rowSpace.keptBegin() && !PromisedRows::has(id);
+    };
+    for (int64_t end, i = 0; i < launch.count; i = end) {
+      for (end = i + 1; end < launch.count && isKept(end) == isKept(i);)
+        ++end;
+      if (isKept(i))
+        kept.push_back({launch.depth, launch.kernel, launch.records + i * words, end - i});
+    }
+  }
+  return kept;
+}
+
 void Session::Impl::arrangeAndSubmit(size_t begin, BucketTable::What what, uint64_t start) {
+  hasRoom = true;
   if (schedule.size() == begin)
     return;
   // Of the order that all policies begin with, so that none changes what is forked.
@@ -295,11 +165,30 @@ void Session::Impl::arrangeAndSubmit(size_t begin, BucketTable::What what, uint6
   if (mayReorder())
     reordered.insert(reordered.end(), schedule.begin() + static_cast<ptrdiff_t>(begin),
                      schedule.end());
-  scheduler.arrange(policy, schedule, begin, recorder.rowSpace);
+  scheduler.arrange(policy, schedule, begin, recorder.rowSpace, &recorder.promised);
+  bool promised = !recorder.promised.isEmpty();
+  std::optional<RowRange> passing;
+  if (promised) {
+    uint64_t planned = clockNow();
+    passing = placeRows(begin);
+    if (passing)
+      notePlan(recorder.promised.granules(), planned);
+  }
+  hasRoom = !promised || passing;
+  if (!hasRoom) {
+    // What others are to find runs; who recorded it is walked again.
+    Schedule kept = keptOf(std::span(schedule).subspan(begin));
+    schedule.resize(begin);
+    schedule.insert(schedule.end(), kept.begin(), kept.end());
+  }
   uint64_t ordered = clockNow();
   counters.orderNanoseconds += ordered - start;
   counters.flushes += 1;
-  submit(begin);
+  if (rowObserver)
+    tellRows(begin, passing.has_value());
+  submit(begin, passing.has_value());
+  if (passing)
+    giveBackPassing(begin, *passing);
   if (!trace)
     return;
   settle();
@@ -310,6 +199,21 @@ void Session::Impl::arrangeAndSubmit(size_t begin, BucketTable::What what, uint6
                             what == BucketTable::What::Demanded,
                             recorder.tasks.worth});
   noteMemory();
+}
+
+/// Of this mini-batch, without what was given back and not handed out again.
+uint64_t Session::Impl::heldGranules() const {
+  const RowSpace &rows = recorder.rowSpace;
+  return rows.used() - (rows.reclaimed() - std::min(rows.reclaimed(), rows.handedOut()));
+}
+
+void Session::Impl::tellRows(size_t begin, bool planned) {
+  std::span<const ScheduledBucket> launches = std::span(schedule).subspan(begin);
+  if (planned)
+    rowObserver->planned(rowPlan.launches(), rowPlan,
+                         heldGranules() - rowPlan.staying() - rowPlan.passing());
+  else
+    rowObserver->recorded(launches, heldGranules(), recorder.rowSpace.keptBegin());
 }
 
 void Session::Impl::checkGuards() {
@@ -366,7 +270,10 @@ bool Session::Impl::collect(const std::function<void(LiveValues &)> &addResults)
   if (onForget)
     onForget(schedule);
   isWhole = false;
+  handedOutBefore += recorder.rowSpace.handedOut();
   collector.giveBack(schedule, scheduler, policy);
+  if (rowObserver)
+    rowObserver->collected(heldGranules());
   counters.evictions += recorder.known.takeEvictions();
   ++counters.collections;
   return true;
@@ -380,9 +287,17 @@ void Session::Impl::forgetMiniBatch() {
   recorder.reads.waits.clear();
   recorder.buckets.reset(schedule);
   recorder.heap.reset();
-  recorder.grown.forget();
-  recorder.rowSpace.reset(rowsAside());
+  recorder.rowSpace.promise(nullptr);
+  recorder.promised.forget();
+  dropped.forget();
+  forgetCopies();
   recorder.lists.forget();
+  if (rowsMayStay())
+    return;
+  std::vector<RowRange> stay = kept ? keptRows() : rowsAside();
+  if (!kept || stay.empty())
+    recorder.grown.forget();
+  recorder.rowSpace.reset(stay, /*inOnePiece=*/!kept);
 }
 
 void Session::Impl::beginRun() {
@@ -394,7 +309,22 @@ void Session::Impl::beginRun() {
   recorder.setComputed(0);
   scheduler.beginRun(recorder.rowSpace);
   isWhole = true;
+  handedOutBefore = 0;
+  if (rowObserver)
+    rowObserver->begun();
   collector.beginRun();
+}
+
+void Session::Impl::requireReads(size_t instances) const {
+  if (!model.reads)
+    return;
+  if (replay && replay->left() < instances)
+    throw UserError("the log of reads has " + std::to_string(replay->left()) + " more instances; " +
+                    std::to_string(instances) + " are to run");
+  if (!replay && !device->facts().computes)
+    throw UserError("the device computes nothing, and the program reads tensors: " +
+                    (model.readPlaces.empty() ? std::string() : model.readPlaces.front() + ": ") +
+                    "a log of what they hold is needed");
 }
 
 /// True when memory was too short for an instance.
@@ -416,9 +346,39 @@ bool Session::Impl::walkAll(std::span<const Instance> instances, const std::stop
 bool Session::Impl::walkAgain(std::span<const Instance> instances, const std::stop_token &stop,
                               size_t logged) {
   forgetMiniBatch();
-  if (recorder.readLog)
-    recorder.readLog->keep(logged);
+  if (recorder.readWatch)
+    recorder.readWatch->keep(logged);
   return walkAll(instances, stop);
+}
+
+/// Memory was too short for an instance: walks all again, with what is only kept to save time given
+/// back, and rows promised or not, as fewer fail. True when it is too short still.
+bool Session::Impl::walkFrugally(std::span<const Instance> instances, const std::stop_token &stop,
+                                 size_t logged, bool keepsStacks) {
+  auto failures = [&] {
+    return std::count_if(outcomes.begin(), outcomes.end(), [](const Outcome &outcome) {
+      return !outcome.ok() && outcome.error->outOfMemory();
+    });
+  };
+  auto again = [&](When reuse) {
+    rowReuse = reuse;
+    rowPlan.release();
+    recorder.promised.release();
+    if (reuse == When::Never)
+      forgetMiniBatch(); // what the last walk took is given back, too
+    bool anyGiven = recorder.giveBack(keepsStacks);
+    bool differs = mayPromise() && !need.tried;
+    if ((anyGiven || differs) && !stop.stop_requested())
+      walkAgain(instances, stop, logged);
+    return failures();
+  };
+  auto promised = again(When::Always);
+  // Training drops rows only when they are promised, and all that must be: no other walk needs
+  // less.
+  if (promised == 0 || !mayPromise() || model.training || stop.stop_requested())
+    return promised > 0;
+  auto plain = again(When::Never);
+  return plain > promised && !stop.stop_requested() ? again(When::Always) > 0 : plain > 0;
 }
 
 /// The run was stopped: what is recorded is never computed, results that were to be kept included.
@@ -476,6 +436,7 @@ std::span<const Outcome> Session::Impl::run(std::span<const Instance> instances,
                                             const std::stop_token &stop) {
   if (serves)
     throw InternalError("a session that an engine has runs no mini-batches");
+  requireReads(instances.size());
   uint64_t begin = trace ? clockNow() : 0;
   forgetMiniBatch();
   noteMemory();
@@ -489,14 +450,17 @@ std::span<const Outcome> Session::Impl::run(std::span<const Instance> instances,
 
   policy = options.policy == Policy::Auto ? trial.next() : options.policy;
   uint64_t flushed = counters.flushNanoseconds, recorded = counters.records;
+  uint64_t promised = counters.promisedBytes;
   uint64_t start = clockNow();
   bool keepsStacks = memory.stack.now > 0;
-  size_t logged = recorder.readLog ? recorder.readLog->instances() : 0;
+  size_t logged = recorder.readWatch ? recorder.readWatch->instances() : 0;
   rowsAreShort = false;
+  rowReuse = options.rowReuse;
+  beginNeed();
   joinsSome = options.hostile && canJoin && device->packJoined();
   // No instance fails for want of what is only kept to save time.
   if (walkAll(instances, stop) && !stop.stop_requested()) {
-    bool isShort = !recorder.giveBack(keepsStacks) || walkAgain(instances, stop, logged);
+    bool isShort = walkFrugally(instances, stop, logged, keepsStacks);
     // Nor for rows that another form of its kernels needs not.
     if (isShort && canJoin && !stop.stop_requested()) {
       settle();
@@ -528,6 +492,9 @@ std::span<const Outcome> Session::Impl::run(std::span<const Instance> instances,
     outcomes[i].delivered = emissions.delivered(i);
   if (options.policy == Policy::Auto && !stopped)
     trial.took(counters.flushNanoseconds - flushed, counters.records - recorded);
+  if (!stopped)
+    noteUsual(counters.records - recorded, counters.promisedBytes - promised);
+  endNeed(counters.promisedBytes - promised);
 
   recorder.known.endRun(counters);
   recorder.rowSpace.account();

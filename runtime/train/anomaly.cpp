@@ -34,7 +34,9 @@ struct Found {
 std::optional<Found> runAlone(Session &session, const Instance &instance, float weight,
                               bool keepRows) {
   const Model &model = session.model();
+  session.keepAll(keepRows);
   const Outcome &outcome = session.run({&instance, 1}).front();
+  session.keepAll(false);
   if (!outcome.ok())
     return std::nullopt;
   Found found;

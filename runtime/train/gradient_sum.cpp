@@ -18,9 +18,14 @@ GradientSum::GradientSum(Session &session) : GradientSum(session.model()) { sess
 
 GradientSum::~GradientSum() {
   for (const std::unique_ptr<Node> &node : nodes_)
-    for (const ParamGradient &sum : node->sums)
-      if (sum.at.kind == FloatsAt::Buffer)
-        session_->dropBuffer(sum.at.buffer);
+    drop(*node);
+}
+
+/// Gives back its memory on the device.
+void GradientSum::drop(const Node &node) {
+  for (const ParamGradient &sum : node.sums)
+    if (sum.at.kind == FloatsAt::Buffer)
+      session_->dropBuffer(sum.at.buffer);
 }
 
 GradientSum::Node &GradientSum::take() {
@@ -48,6 +53,26 @@ void GradientSum::make(Node &node, size_t param) {
   }
   node.bytes[param] = allocateAligned(bytes);
   sum.data = reinterpret_cast<float *>(node.bytes[param].get());
+}
+
+/// Two parts share a node, and nodes of equal height become one.
+void GradientSum::reserve(size_t parts) {
+  size_t nodes = used_ + nodesFor(parts);
+  size_t used = used_;
+  while (used_ < nodes)
+    take();
+  used_ = used;
+  for (size_t i = 0; session_ && i < nodes; ++i)
+    for (size_t param = 0; param < model_.params.size(); ++param)
+      if (session_->trains(param))
+        make(*nodes_[i], param);
+}
+
+void GradientSum::keepOnly(size_t parts) {
+  size_t nodes = std::max<size_t>(nodesFor(parts), 1); // the sum of none is one of them
+  for (size_t i = nodes; i < nodes_.size(); ++i)
+    drop(*nodes_[i]);
+  nodes_.resize(std::min(nodes, nodes_.size()));
 }
 
 /// Adds gradients to sums where they are, or clears these there.

@@ -13,6 +13,7 @@
 #include "runtime/model/layout.h"
 #include "runtime/model/value.h"
 
+#include <bit>
 #include <memory>
 #include <span>
 #include <vector>
@@ -33,6 +34,11 @@ public:
   ~GradientSum();
   GradientSum(const GradientSum &) = delete;
 
+  /// Takes all memory that so many further parts need, before these take what there is. Throws
+  /// OutOfMemory.
+  void reserve(size_t parts);
+  /// Gives back the memory of all that the sum of so many parts does not need. After clear().
+  void keepOnly(size_t parts);
   /// The next part.
   void add(std::span<const ParamGradient> gradients);
   /// What is added until close() is one part, itself the sum of a tree.
@@ -54,8 +60,12 @@ private:
   };
 
   size_t firstOpen() const { return opened_.empty() ? 0 : opened_.back(); }
+  static size_t nodesFor(size_t parts) {
+    return parts > 1 ? static_cast<size_t>(std::bit_width(parts - 1)) : 0;
+  }
   Node &take();
   void make(Node &node, size_t param);
+  void drop(const Node &node);
   void addTo(Node &node, std::span<const ParamGradient> gradients);
   void submit(std::span<const ParamGradient> to, std::span<const ParamGradient> gradients,
               bool adds);

@@ -142,6 +142,12 @@ void Optimizer::makeState(size_t param) {
                                    "what the optimiser remembers of the gradients");
 }
 
+void Optimizer::reserve() {
+  for (size_t param = 0; param < states_.size(); ++param)
+    if (session_.trains(param))
+      makeState(param);
+}
+
 std::span<const uint8_t> Optimizer::state(size_t param, Part part) const {
   uint32_t buffer = states_[param].buffers[part];
   return buffer ? session_.device().showBuffer(buffer) : std::span<uint8_t>();

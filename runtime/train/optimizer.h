@@ -62,6 +62,9 @@ public:
   /// By parameter; empty: none has its own.
   void setUpdates(std::vector<ParamUpdate> updates);
 
+  /// Takes all memory that steps will need, before a mini-batch takes what there is. Throws
+  /// OutOfMemory.
+  void reserve();
   /// Changes the parameters by `scale` times these gradients. The session's packed weights follow
   /// row by row, or, where that cannot be, before its next run.
   StepReport step(std::span<const ParamGradient> gradients, double learningRate, double scale = 1);

@@ -58,26 +58,32 @@ std::optional<Trainer::Gradients> Trainer::runAtOnce(size_t begin, size_t end, T
   batch_.clear();
   for (size_t i = begin; i < end; ++i)
     batch_.push_back(instances_[order_[i]]);
-  std::span<const Outcome> outcomes = session_.run(batch_, stop_);
-  step.forwardSeconds += lap();
-  if (stop_.stop_requested())
-    return Gradients();
-  bool several = end - begin > 1;
-  if (several && std::any_of(outcomes.begin(), outcomes.end(), [](const Outcome &outcome) {
-        return !outcome.ok() && outcome.error->outOfMemory();
-      }))
-    return std::nullopt;
-  weights_.assign(outcomes.size(), static_cast<float>(step.lossScale));
+  std::span<const Outcome> outcomes;
   Gradients gradients;
   std::optional<std::string> shortOf;
-  try {
-    gradients = session_.backward(weights_);
-  } catch (const OutOfMemory &error) {
-    if (several)
+  bool several = end - begin > 1;
+  for (bool again = true; again;) {
+    again = false;
+    outcomes = session_.run(batch_, stop_);
+    step.forwardSeconds += lap();
+    if (stop_.stop_requested())
+      return Gradients();
+    if (several && std::any_of(outcomes.begin(), outcomes.end(), [](const Outcome &outcome) {
+          return !outcome.ok() && outcome.error->outOfMemory();
+        }))
       return std::nullopt;
-    shortOf = error.what();
+    weights_.assign(outcomes.size(), static_cast<float>(step.lossScale));
+    shortOf.reset();
+    try {
+      gradients = session_.backward(weights_);
+    } catch (const OutOfMemory &error) {
+      again = session_.wouldRecomputeMore();
+      shortOf = error.what();
+    }
+    step.backwardSeconds += lap();
   }
-  step.backwardSeconds += lap();
+  if (several && shortOf)
+    return std::nullopt;
   uint32_t type = session_.model().entry.resultType;
   for (const Outcome &outcome : outcomes) {
     if (!outcome.ok() || shortOf) {
@@ -100,6 +106,8 @@ void Trainer::addHalves(size_t begin, size_t end, TrainingStep &step) {
   ++step.halved;
   size_t middle = begin + (end - begin) / 2;
   sum_.open();
+  session_.forget();
+  sum_.reserve(2);
   addPart(begin, middle, step);
   addPart(middle, end, step);
   sum_.close();
@@ -145,6 +153,11 @@ std::optional<Trainer::Gradients> Trainer::runParts(size_t begin, size_t end, bo
   size_t parts = places.size() - 1;
   step.parts = static_cast<int64_t>(parts);
   sum_.clear();
+  if (parts > reserved_) {
+    session_.forget(); // what was tried before has the memory
+    sum_.reserve(parts);
+    reserved_ = parts;
+  }
   for (size_t i = 0; i < parts && !stop_.stop_requested(); ++i) {
     std::optional<Gradients> gradients = runAtOnce(places[i], places[i + 1], step);
     if (!gradients && !mayHalve)
@@ -160,20 +173,42 @@ std::optional<Trainer::Gradients> Trainer::runParts(size_t begin, size_t end, bo
 }
 
 /// How many parts the memory limit asks for is found out in the first step: from then on it belongs
-/// to the training, and what it does not hold is halved.
+/// to the training. Parts of enough instances for large launches cost least; then rows are dropped
+/// and made again, and then come smaller parts, as many as memory holds sums of. What none of it
+/// holds is halved.
 Trainer::Gradients Trainer::runStep(size_t begin, size_t end, TrainingStep &step) {
+  constexpr int64_t kEnough = 16;
+  optimizer_.reserve();
   bool mayDivide = options_.parts == 0 && next_ == 0;
   auto most = std::min<int64_t>(options_.batch, static_cast<int64_t>(end - begin));
-  for (;; parts_ = std::min(2 * parts_, most)) {
+  bool recomputes = !mayDivide || most < 2 * kEnough;
+  for (;;) {
     TrainingStep tried = step;
-    bool mayHalve = !mayDivide || parts_ >= most;
-    std::optional<Gradients> gradients = runParts(begin, end, mayHalve, tried);
+    session_.allowRecompute(recomputes);
+    bool mayHalve = !mayDivide || (recomputes && parts_ >= most);
+    std::optional<Gradients> gradients;
+    try {
+      gradients = runParts(begin, end, mayHalve, tried);
+    } catch (const OutOfMemory &) { // for the sums of so many parts
+      if (recomputes || parts_ == 1)
+        throw;
+      recomputes = true;
+      most = parts_ /= 2;
+      reserved_ = static_cast<size_t>(parts_);
+      sum_.keepOnly(reserved_);
+      continue;
+    }
+    session_.allowRecompute(true);
     if (gradients) {
       step = tried;
       return *gradients;
     }
     step.forwardSeconds = tried.forwardSeconds;
     step.backwardSeconds = tried.backwardSeconds;
+    if (!recomputes && most / (2 * parts_) < kEnough)
+      recomputes = true;
+    else
+      parts_ = std::min(2 * parts_, most);
   }
 }
 

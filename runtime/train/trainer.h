@@ -105,6 +105,7 @@ private:
   std::optional<WeightAverage> average_;
   InstanceCosts costs_;
   int64_t parts_;
+  size_t reserved_ = 1; ///< parts whose sum has memory
   int64_t next_ = 0;
   int64_t shuffled_ = -1; ///< the epoch that `order_` is of
   std::vector<uint32_t> order_;

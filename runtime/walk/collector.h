@@ -24,9 +24,11 @@ public:
 
   /// A mini-batch begins.
   void beginRun() { plan(0, 0); }
-  /// Whether so much was made since that it is time to look.
-  bool isDue() const {
-    return recorder_.rowSpace.handedOut() >= at_ || recorder_.heap.handedOut() >= heapAt_;
+  /// Whether so much was made since that it is time to look; `promised` granules had places for a
+  /// while, but their records are there still.
+  bool isDue(uint64_t promised = 0) const {
+    return recorder_.rowSpace.handedOut() + promised >= at_ ||
+           recorder_.heap.handedOut() >= heapAt_;
   }
   /// Whether so much was made that whoever is at work stops for it: several times as much, as far
   /// as memory allows.

@@ -20,7 +20,10 @@ void GrownRows::keep(GranuleBits &live, uint64_t first) {
     uint64_t begin = it->first - first;
     // Every version begins there. A view of its first row may, too.
     if (live.any(begin, begin + 1)) {
-      live.set(begin, begin + static_cast<uint64_t>(it->second.capacity));
+      Room &room = it->second;
+      uint64_t end = live.last(begin, begin + static_cast<uint64_t>(room.used)) + 1;
+      room.used = static_cast<int64_t>(end - begin);
+      live.set(begin, begin + static_cast<uint64_t>(room.capacity));
       ++it;
     } else {
       meter_.uncharge(count_, kEntryBytes);

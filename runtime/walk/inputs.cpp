@@ -1,7 +1,9 @@
 #include "runtime/walk/inputs.h"
 
 #include "runtime/model/members.h"
+#include "runtime/walk/value_image.h"
 
+#include <algorithm>
 #include <cstring>
 #include <unordered_set>
 
@@ -28,10 +30,11 @@ Slot *ValueMover::allocate(int64_t slots) {
   return p;
 }
 
-const Slot *ValueMover::bringIn(std::span<const uint32_t> argTypes, const Slot *args) {
+const Slot *ValueMover::bringIn(std::span<const uint32_t> argTypes, const Slot *args,
+                                std::span<const PresentArgument> present) {
   begins_.clear();
   int64_t slots = 0;
-  bool tensors = false;
+  bool tensors = !present.empty();
   for (uint32_t type : argTypes) {
     slots += facts_.slots(type);
     tensors |= facts_.hasTensor(type);
@@ -43,8 +46,14 @@ const Slot *ValueMover::bringIn(std::span<const uint32_t> argTypes, const Slot *
     return nullptr;
   stack_.clear();
   Slot *to = result;
-  for (uint32_t type : argTypes) {
-    stack_.push_back({type, args, to});
+  for (size_t i = 0; i < argTypes.size(); ++i) {
+    uint32_t type = argTypes[i];
+    auto found = std::find_if(present.begin(), present.end(),
+                              [&](const PresentArgument &one) { return one.argument == i; });
+    if (found == present.end())
+      stack_.push_back({type, args, to});
+    else if (!takePresent(*found, type, to))
+      return nullptr;
     args += facts_.slots(type);
     to += facts_.slots(type);
   }
@@ -57,6 +66,17 @@ const Slot *ValueMover::bringIn(std::span<const uint32_t> argTypes, const Slot *
   return result;
 }
 
+bool ValueMover::takePresent(const PresentArgument &present, uint32_t type, Slot *to) {
+  const ValueImage &image = *present.image;
+  Slot *copy = allocate(image.size());
+  if (!copy)
+    return false;
+  // Computed, as all that stands there or above: what follows from it joins what runs.
+  image.copyTo(copy, static_cast<uint32_t>(recorder_.computed));
+  std::copy_n(copy + present.slot, facts_.slots(type), to);
+  return true;
+}
+
 bool ValueMover::moveIn(const Item &item) {
   if (!facts_.hasTensor(item.type)) {
     std::copy_n(item.from, facts_.slots(item.type), item.to);
@@ -67,7 +87,7 @@ bool ValueMover::moveIn(const Item &item) {
   case TypeKind::Tensor: {
     const HostTensor *tensor = HostTensor::fromInputSlot(item.from[0]);
     int64_t granules = tensor->granules();
-    uint64_t id = recorder_.rowSpace.allocate(granules);
+    uint64_t id = recorder_.rowSpace.allocateNow(granules);
     if (id == RowSpace::kFull) {
       recorder_.failure = {Failure::Rows, 0, 0, 0, static_cast<uint64_t>(granules)};
       return false;

@@ -24,6 +24,15 @@ private:
   std::vector<bool> hasTensor_, hasList_, hasMemory_;
 };
 
+class ValueImage;
+
+/// An argument that is in the session already, or a part of what is.
+struct PresentArgument {
+  size_t argument;
+  const ValueImage *image; ///< its rows are held
+  int64_t slot;            ///< of the image's value, where the argument begins
+};
+
 /// Brings arguments into a session and results into the form that readers expect. Works with an
 /// explicit stack: values may be as deep as memory allows.
 class ValueMover {
@@ -34,8 +43,10 @@ public:
   const TypeFacts &facts() const { return facts_; }
 
   /// The slots of an instance's arguments with every tensor in a row. Parts without tensors are
-  /// shared with the input. Null, with Recorder::failure set, when memory is used up.
-  const Slot *bringIn(std::span<const uint32_t> argTypes, const Slot *args);
+  /// shared with the input. Null, with Recorder::failure set, when memory is used up. `present`: of
+  /// these what stands in `args` is not looked at.
+  const Slot *bringIn(std::span<const uint32_t> argTypes, const Slot *args,
+                      std::span<const PresentArgument> present = {});
   /// Where the rows of the last bringIn() stand: the first granule of each run of them.
   std::span<const uint64_t> begins() const { return begins_; }
 
@@ -50,6 +61,7 @@ private:
     Slot *to;
   };
   bool moveIn(const Item &item);
+  bool takePresent(const PresentArgument &present, uint32_t type, Slot *to);
   Slot *allocate(int64_t slots);
 
   const TypeTable &types_;

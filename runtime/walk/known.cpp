@@ -191,7 +191,7 @@ KnownRecords::KnownRecords(const Model &model, RowSpace &rows, MemoryMeter &mete
         kernel.rowWords.push_back(word);
       // There is no end of numbers: a table of them would only fill up.
       kernel.mayKeep &= !scalar;
-      word += scalar ? 2 : 1;
+      word += entry.words();
     }
     // Without a description there is no telling which words are rows.
     kernel.mayKeep &= word == desc.words;

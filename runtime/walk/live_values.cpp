@@ -19,15 +19,23 @@ void LiveValues::charge(uint64_t bytes) {
 }
 
 void LiveValues::begin(const RowSpace &rows, Heap *heap) {
-  end();
+  beginPromised();
   charge(rows.used() / 8);
   bits_.reset(rows.used());
   first_ = rows.first();
   keptBegin_ = rows.keptBegin();
-  meetsKept_ = false;
   heap_ = heap;
   if (heap)
     heap->beginMarking();
+}
+
+void LiveValues::beginPromised() {
+  end();
+  bits_.reset(0);
+  first_ = 0;
+  keptBegin_ = UINT64_MAX;
+  meetsKept_ = false;
+  heap_ = nullptr;
   looked_ = 0;
   ++round_;
 }
@@ -36,6 +44,7 @@ void LiveValues::end() {
   seen_.clear();
   followed_.clear();
   open_ = {};
+  promised_ = {};
   meter_.uncharge(count_, std::exchange(charged_, 0));
 }
 
@@ -139,6 +148,8 @@ void LiveValues::look(uint32_t type, const Slot *slots) {
   switch (desc.kind) {
   case TypeKind::Tensor: {
     uint64_t id = TensorHandle::unpack(slots[0]).id;
+    if (PromisedRows::has(id))
+      return promised_.push_back(const_cast<Slot *>(slots));
     if (id < first_ || id - first_ >= bits_.size()) { // a parameter's, or kept
       meetsKept_ |= id >= keptBegin_;
       return;

@@ -31,6 +31,8 @@ public:
   /// Begins anew, with the rows as they are now, and lists and data of `heap`, if that is given.
   /// All functions may throw std::bad_alloc.
   void begin(const RowSpace &rows, Heap *heap);
+  /// The same where only handles of promised rows are asked for.
+  void beginPromised();
   /// A value in these slots is needed, with all that it holds.
   void add(uint32_t type, const Slot *slots);
   /// What calls on a stack need, from the innermost on.
@@ -48,6 +50,9 @@ public:
 
   /// Whether any of the rows that were found is kept beyond the mini-batch.
   bool meetsKept() const { return meetsKept_; }
+
+  /// The handles of promised rows that were found, each once.
+  std::span<Slot *const> promised() const { return promised_; }
 
   /// How much has been looked at: frames, values, and lists and data inside of them.
   uint64_t looked() const { return looked_; }
@@ -78,6 +83,7 @@ private:
   uint64_t first_ = 0;
   uint64_t keptBegin_ = 0; ///< rows from there on are kept
   bool meetsKept_ = false;
+  std::vector<Slot *> promised_;
   uint64_t looked_ = 0;
   /// Slots of lists and data that have been looked into, as ranges that do not touch. Lists that
   /// are views of one buffer, such as all tails of a list, share elements.

@@ -15,10 +15,21 @@ uint32_t ReadLog::begin() {
   return instances_.back();
 }
 
+uint32_t ReadLog::beginAgain(uint32_t thread) {
+  auto again = static_cast<uint32_t>(threads_.size());
+  threads_.emplace_back();
+  return threads_[thread].again = again;
+}
+
+bool ReadLog::asked(uint32_t thread, bool forks) {
+  note(thread, {kAsked, forks});
+  return forks;
+}
+
 uint32_t ReadLog::fork(uint32_t parent) {
   auto thread = static_cast<uint32_t>(threads_.size());
   threads_.emplace_back();
-  threads_[parent].reads.push_back({kForked, static_cast<Slot>(thread)});
+  note(parent, {kForked, static_cast<Slot>(thread)});
   return thread;
 }
 
@@ -28,21 +39,24 @@ std::vector<LoggedRead> ReadLog::of(size_t instance) const {
     const Thread *thread;
     size_t next;
   };
-  std::vector<Open> open{{&threads_[instances_.at(instance)], 0}};
+  const Thread *first = &threads_[instances_.at(instance)];
+  while (first->again)
+    first = &threads_[first->again];
+  std::vector<Open> open{{first, 0}};
   while (!open.empty()) {
     Open &top = open.back();
-    if (top.next == top.thread->reads.size()) {
+    if (top.next == top.thread->events.size()) {
       // What would come next was not read, whatever others read that come after it.
       if (!top.thread->ended)
         break;
       open.pop_back();
       continue;
     }
-    LoggedRead read = top.thread->reads[top.next++];
-    if (read.place == kForked)
-      open.push_back({&threads_[static_cast<uint32_t>(read.value)], 0});
-    else
-      reads.push_back(read);
+    LoggedRead event = top.thread->events[top.next++];
+    if (event.place == kForked)
+      open.push_back({&threads_[static_cast<uint32_t>(event.value)], 0});
+    else if (event.place != kAsked)
+      reads.push_back(event);
   }
   return reads;
 }

@@ -207,7 +207,7 @@ uint32_t BucketTable::drain(Schedule &schedule, What what, const Part &part) {
     }
     empty(t);
   }
-  // What was not looked at any more stands behind, but for what is deferred: that comes first.
+  // What was not looked at any more stands after, but for what is deferred: that comes first.
   sorted_.clear();
   for (const Touched &t : rest) {
     if (what == What::Demanded && kernels_[t.kernel].deferred)

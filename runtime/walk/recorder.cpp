@@ -15,14 +15,14 @@ static_assert(offsetof(Context, rows) == 0 && offsetof(Context, instance) == 8 &
                   offsetof(Context, computed) == 16 && offsetof(Context, visible) == 24 &&
                   offsetof(Context, stepsLeft) == 32 && offsetof(Context, roundsLeft) == 40 &&
                   offsetof(Context, key) == 48 && offsetof(Context, roots) == 56 &&
-                  offsetof(Context, stackTaken) == 64 && offsetof(Context, readLog) == 72 &&
+                  offsetof(Context, stackTaken) == 64 && offsetof(Context, readWatch) == 72 &&
                   offsetof(Context, joins) == 80,
               "generated code reads these offsets");
 
 Recorder::Recorder(const Model &model, RowMemory &rowMemory, MemoryMeter &meter, MemoryUse &memory,
                    const Limits &limits, bool hostile)
     : rowSpace(model.paramGranules, rowMemory, meter, memory.rows, hostile),
-      scratch(model, limits.threads, meter, memory.scratch),
+      promised(meter, memory.records), scratch(model, limits.threads, meter, memory.scratch),
       buckets(model, meter, memory.records, hostile),
       known(model, rowSpace, meter, memory, limits.keepBytes, hostile),
       grown(meter, memory.records, hostile), heap(meter, memory.heap, limits.heapBytes, hostile),
@@ -36,7 +36,7 @@ Recorder::Recorder(const Model &model, RowMemory &rowMemory, MemoryMeter &meter,
   setComputed(0);
   key = 0;
   roots = nullptr;
-  readLog = nullptr;
+  readWatch = nullptr;
   joins = 0;
 }
 
@@ -146,6 +146,13 @@ std::string Recorder::describe(const Failure &why, const Model &model, const Mem
   case Failure::Depth:
     return place + "too many steps that wait for each other: depth " + std::to_string(why.wanted) +
            " of at most " + std::to_string(buckets.depthLimit());
+  case Failure::Reads: {
+    auto number = static_cast<size_t>(why.a);
+    std::string read = number < model.readPlaces.size() ? model.readPlaces[number] + ": " : "";
+    return read + (why.b ? "code of an older Sheaf takes no value from a log: build it again"
+                         : "the log of reads has no value for this read: it was written by another "
+                           "program, or for other instances");
+  }
   case Failure::Stopped:
     return "the run was stopped";
   }
@@ -187,11 +194,19 @@ inline BucketTable::Bucket *bucketFor(Recorder &r, uint32_t kernel, uint32_t dep
   return bucket;
 }
 
-inline uint64_t rowsFor(Recorder &r, uint32_t kernel, int64_t granules) {
-  uint64_t id = r.rowSpace.allocate(granules);
+inline uint64_t orFail(Recorder &r, uint64_t id, uint32_t kernel, int64_t granules) {
   if (id == RowSpace::kFull) [[unlikely]]
     r.fail({Failure::Rows, 0, int64_t{kernel} + 1, 0, static_cast<uint64_t>(granules)});
   return id;
+}
+
+inline uint64_t rowsFor(Recorder &r, uint32_t kernel, int64_t granules) {
+  return orFail(r, r.rowSpace.allocate(granules), kernel, granules);
+}
+
+/// Rows that are written now, or that records to come write into, too.
+inline uint64_t rowsNowFor(Recorder &r, uint32_t kernel, int64_t granules) {
+  return orFail(r, r.rowSpace.allocateNow(granules), kernel, granules);
 }
 
 // Where the words of a record but for its last one come from.
@@ -350,7 +365,7 @@ Slot sheaf_list_rows(Context *context, uint32_t kernel, ListObject *given, uint3
       return TensorHandle{*known.table, depth}.pack();
     }
   }
-  uint64_t id = rowsFor(r, kernel, granules);
+  uint64_t id = rowsNowFor(r, kernel, granules);
   auto *ids = reinterpret_cast<uint32_t *>(r.rowSpace.address(id));
   for (size_t i = 0; i < handles.size(); ++i)
     ids[i] = TensorHandle::unpack(handles[i]).id;
@@ -372,17 +387,21 @@ Slot sheaf_append_rows(Context *context, uint32_t kernel, uint32_t wholeDepth, S
     return depth + 1;
   };
   TensorHandle old = TensorHandle::unpack(whole), last = TensorHandle::unpack(rows);
+  r.tasks.found += static_cast<uint64_t>(more);
   if (r.grown.take(old.id, granules, more)) {
     uint32_t depth =
         copy(rowsDepth, last.id, more, uint64_t(old.id) + static_cast<uint64_t>(granules));
     return TensorHandle{old.id, std::max(old.depth, depth)}.pack();
   }
   int64_t used = granules + more, capacity = r.grown.capacityFor(used, more);
-  uint64_t id = r.rowSpace.allocate(capacity);
+  uint64_t before = r.rowSpace.handedOut();
+  uint64_t id = r.rowSpace.allocateNow(capacity);
   if (id == RowSpace::kFull) {
     capacity = used;
-    id = rowsFor(r, kernel, capacity);
+    id = rowsNowFor(r, kernel, capacity);
   }
+  // It counts as many rows either way: whether there is room depends on who else grew it.
+  r.tasks.found -= r.rowSpace.handedOut() - before;
   uint32_t depth = granules > 0 ? copy(wholeDepth, old.id, granules, id) : 0;
   depth = std::max(depth, copy(rowsDepth, last.id, more, id + static_cast<uint64_t>(granules)));
   r.grown.note(static_cast<uint32_t>(id), used, capacity);
@@ -482,8 +501,17 @@ void sheaf_wait(Context *context, uint32_t place, Slot tensor, int64_t first, in
   r.tasks.wait(place, handle.depth);
 }
 
+Slot sheaf_read(Context *context, uint32_t place, Slot value) {
+  Recorder &r = recorder(context);
+  std::optional<Slot> read = r.tasks.read({place, value});
+  if (!read)
+    r.fail({Failure::Reads, 0, int64_t{place}, 0, 0});
+  return *read;
+}
+
 void sheaf_note_read(Context *context, uint32_t place, Slot value) {
-  recorder(context).tasks.noteRead({place, value});
+  if (sheaf_read(context, place, value) != value)
+    recorder(context).fail({Failure::Reads, 0, int64_t{place}, /*older code=*/1, 0});
 }
 
 /// A new task, which was to run on `stack`, if that is given.
@@ -498,8 +526,8 @@ static Task *newTask(Recorder &r, HostStack *stack = nullptr) {
 }
 
 static Task *forkFrom(const uint8_t *frame, Recorder &r, EntryFn fn, const Slot *args,
-                      Slot *results) {
-  if (HostStack *stack = r.tasks.stackForFork()) {
+                      Slot *results, bool wasAsked) {
+  if (HostStack *stack = r.tasks.stackForFork(wasAsked)) {
     Task *task = newTask(r, stack);
     r.tasks.fork(*task, stack, fn, args, results, frame);
     return task;
@@ -525,11 +553,11 @@ void sheaf_emit(Context *context, const Slot *value) {
     walk.certain = static_cast<uint64_t>(list->size);
 }
 
-uint32_t sheaf_forks(Context *context) { return recorder(context).tasks.forks(); }
+uint32_t sheaf_forks(Context *context) { return recorder(context).tasks.asked(); }
 
 Task *sheaf_fork(Context *context, EntryFn fn, const Slot *args, Slot *results) {
   return forkFrom(static_cast<const uint8_t *>(__builtin_frame_address(0)), recorder(context), fn,
-                  args, results);
+                  args, results, /*wasAsked=*/true);
 }
 
 Task *sheaf_fork_behind(Context *context, EntryFn fn, RootFrame *needs, Slot *results,
@@ -544,7 +572,7 @@ Task *sheaf_fork_behind(Context *context, EntryFn fn, RootFrame *needs, Slot *re
     r.tasks.forkBehind(*task, *other, fn, needs, results, frame);
     return task;
   }
-  return forkFrom(frame, r, fn, needs->slots(), results);
+  return forkFrom(frame, r, fn, needs->slots(), results, /*wasAsked=*/false);
 }
 
 void sheaf_join(Context *context, Task *task) {

@@ -44,7 +44,8 @@ struct ReadRows {
 /// What generated code is given: a Context and, after it, what the functions of abi.h need.
 struct Recorder : Context {
   RowSpace rowSpace;
-  WrittenRows written; ///< inputs, and tables of lists
+  PromisedRows promised; ///< of records that have not run, while RowSpace::promises()
+  WrittenRows written;   ///< inputs, and tables of lists
   ReadRows reads;
   Scratch scratch; ///< of the threads that run kernels
   BucketTable buckets;

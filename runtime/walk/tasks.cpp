@@ -131,8 +131,8 @@ Walk *Tasks::runReady() {
       continue;
     task->state = left == HostStack::Left::Completed ? Task::Done : Task::Failed;
     task->failure = failure_;
-    if (context_.readLog && task->state == Task::Done)
-      context_.readLog->end(task->logged);
+    if (context_.readWatch && task->state == Task::Done)
+      context_.readWatch->end(task->logged);
     if (Walk *walk = ended(*task))
       return walk;
   }
@@ -334,20 +334,35 @@ bool Tasks::paysToFork() {
   return true;
 }
 
+std::optional<Slot> Tasks::read(LoggedRead read) {
+  std::optional<Slot> value = context_.readWatch->read(current_->logged, read);
+  Walk &walk = *current_->walk;
+  walk.lacksReads |= !value && context_.readWatch->knowsMore(walk.logged);
+  return value;
+}
+
+/// Whether a call is forked, as `forking` says and if there is a stack.
 bool Tasks::forks() {
   if (current_->walk->inOrder)
     return false;
-  bool pays = paysToFork();
-  forks_ = pays && stacks_.freeCount() > 0;
-  if (!forks_)
+  bool pays = paysToFork(), forks = pays && stacks_.freeCount() > 0;
+  if (!forks)
     ++(pays ? counts.inlined : counts.inPlace);
-  return forks_;
+  return forks;
 }
 
-HostStack *Tasks::stackForFork() {
-  if (!forks_ && !forks())
+bool Tasks::asked() {
+  bool forked = forks();
+  bool isCall = context_.readWatch ? context_.readWatch->asked(current_->logged, forked) : forked;
+  forks_ = isCall ? std::optional(forked) : std::nullopt;
+  return isCall;
+}
+
+HostStack *Tasks::stackForFork(bool wasAsked) {
+  std::optional<bool> known = std::exchange(forks_, std::nullopt);
+  // What was decided may have been of another's call that was none in the end.
+  if (current_->walk->inOrder || (known && (wasAsked || *known) ? !*known : !forks()))
     return nullptr;
-  forks_ = false;
   HostStack *stack = stacks_.take();
   ++(stack ? counts.forked : counts.inlined);
   return stack;
@@ -362,8 +377,8 @@ void Tasks::setUp(Task &task, EntryFn fn, const Slot *args, Slot *results, const
   task.parent = current_;
   task.number = current_->forks++;
   task.room = {std::nullopt, room_.below(frame)};
-  if (ReadLog *log = context_.readLog)
-    task.logged = log->fork(current_->logged);
+  if (ReadWatch *watch = context_.readWatch)
+    task.logged = watch->fork(current_->logged);
 }
 
 void Tasks::fork(Task &task, HostStack *stack, EntryFn fn, const Slot *args, Slot *results,
@@ -391,9 +406,15 @@ void Tasks::awaits(Task &joiner, Task &task) {
 
 void Tasks::runInline(EntryFn fn, const Slot *args, Slot *results, const uint8_t *frame) {
   StackRoom before = room_;
+  ReadWatch *watch = context_.readWatch;
+  uint32_t logged = current_->logged;
+  if (watch)
+    current_->logged = watch->fork(logged);
   setRoom({std::nullopt, room_.below(frame)});
   fn(&context_, args, results);
   setRoom(before);
+  if (watch)
+    watch->end(std::exchange(current_->logged, logged));
   ++current_->forks;
 }
 

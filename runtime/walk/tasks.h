@@ -25,7 +25,7 @@
 #include "runtime/model/abi.h"
 #include "runtime/walk/forking.h"
 #include "runtime/walk/host_stack.h"
-#include "runtime/walk/read_log.h"
+#include "runtime/walk/read_watch.h"
 
 #include <bit>
 #include <functional>
@@ -36,9 +36,10 @@ namespace sheaf::rt {
 
 /// Why an instance was given up.
 struct Failure {
-  enum Kind { None, Message, Stack, Rows, Heap, Records, Depth, Stopped } kind = None;
+  enum Kind { None, Message, Stack, Rows, Heap, Records, Depth, Reads, Stopped } kind = None;
   uint32_t message = 0; ///< Message: index into Model::messages
-  int64_t a = 0, b = 0; ///< Message: {0} and {1}; Rows, Records, Depth: a is 1 + the kernel, or 0
+  int64_t a = 0, b = 0; ///< Message: {0} and {1}; Rows, Records, Depth: a is 1 + the kernel, or
+                        ///< 0; Reads: a is the place, and b whether the code is too old
   uint64_t wanted = 0;  ///< Rows: granules; Heap: bytes; Depth: the depth
 };
 
@@ -67,7 +68,8 @@ struct Walk {
   bool stopped = false;         ///< nothing of it goes on
   bool inOrder = false;         ///< it forks nothing: calls run as plain ones
   bool forked = false;          ///< calls of it ran side by side
-  uint32_t logged = 0;          ///< with Context::readLog: its first task's number there
+  bool lacksReads = false;      ///< it read what is known when it begins again (ReadWatch)
+  uint32_t logged = 0;          ///< with Context::readWatch: its first task's number there
   const Task *failed = nullptr; ///< the first that failed, in the order of the program
 
   bool hasTooManyRows() const { return limits.granules > 0 && granules > limits.granules; }
@@ -75,8 +77,9 @@ struct Walk {
   /// that failed, one may have come too late by then. Likewise, how many rows it had when it
   /// failed. Walked again in order, it fails where the program does.
   bool isUncertain() const {
-    return forked &&
-           (stepsLeft <= 0 || (limits.granules > 0 && (failed != nullptr || hasTooManyRows())));
+    return lacksReads ||
+           (forked &&
+            (stepsLeft <= 0 || (limits.granules > 0 && (failed != nullptr || hasTooManyRows()))));
   }
 };
 
@@ -108,7 +111,7 @@ struct Task {
   enum State : uint8_t { Ready, Running, Waiting, Joining, Done, Failed } state = Ready;
   uint32_t waitsAt = 0;        ///< Waiting: for which read (Model::readPlaces)
   uint32_t waitsFor = 0;       ///< Waiting: until what stands at this depth is computed
-  uint32_t logged = 0;         ///< with Context::readLog: its number there
+  uint32_t logged = 0;         ///< with Context::readWatch: of what runs of it, the number there
   RootFrame *roots = nullptr;  ///< Waiting, Joining: what the calls on its stack still need
   Task *joined = nullptr;      ///< Joining: the one that it waits for
   Task *joiners = nullptr;     ///< wait for this one
@@ -167,12 +170,14 @@ public:
   /// Grants rounds of loops.
   void moreRounds();
   Walk &walk() { return *current_->walk; }
-  void noteRead(LoggedRead read) { context_.readLog->note(current_->logged, read); }
-  /// Whether a call is forked, as `forking` says and if there is a stack; then stackForFork() is
-  /// called next.
-  bool forks();
-  /// A stack for a fork, or null: then the caller runs it itself.
-  HostStack *stackForFork();
+  /// What counts as read; nothing when whoever follows reads does not know.
+  std::optional<Slot> read(LoggedRead read);
+  /// Whether host code is to fork a call; then stackForFork() is called next. Else it makes the
+  /// call itself.
+  bool asked();
+  /// A stack for a fork, or null: then the caller runs it itself. `wasAsked`: whether it gets one
+  /// was decided then.
+  HostStack *stackForFork(bool wasAsked = true);
   /// `task` is fresh memory for the fork. `frame`: of the function that host code called.
   void fork(Task &task, HostStack *stack, EntryFn fn, const Slot *args, Slot *results,
             const uint8_t *frame);
@@ -193,7 +198,9 @@ public:
   /// Given, the rows that every walk records are counted: what is handed out while it runs, and
   /// what it finds instead (`found`).
   const RowSpace *rows = nullptr;
-  uint64_t found = 0; ///< granules of results that records found, or that are kept
+  /// Granules of results that records found, or that are kept; and what rows count that were
+  /// appended, less what was handed out for them.
+  uint64_t found = 0;
   /// Of what runs now: Walk::deepest, Walk::hasLater, Walk::foundLater.
   uint32_t deepest = 0;
   bool hasLater = false, foundLater = false;
@@ -245,6 +252,7 @@ private:
   Walk *runReady();
   HostStack::Left runCurrent();
   bool paysToFork();
+  bool forks();
   void setUp(Task &task, EntryFn fn, const Slot *args, Slot *results, const uint8_t *frame);
   void awaits(Task &joiner, Task &task);
   Walk *ended(Task &task);
@@ -266,9 +274,10 @@ private:
   int64_t maxSteps_;
   Queue ready_, waiting_;
   Task *current_ = nullptr;
-  uint64_t open_ = 0;       ///< instances that have begun and not ended
-  uint64_t asked_ = 0;      ///< whether to fork
-  bool forks_ = false;      ///< forks() has said so
+  uint64_t open_ = 0;  ///< instances that have begun and not ended
+  uint64_t asked_ = 0; ///< whether to fork
+  /// Whether the next call that is forked is to get a stack; not known before forks() is asked.
+  std::optional<bool> forks_;
   StackRoom room_;          ///< of what runs
   int64_t stepsBeyond_ = 0; ///< of what runs: beside Context::stepsLeft
   unsigned begun_ = 0;      ///< tasks that went on

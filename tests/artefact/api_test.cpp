@@ -213,6 +213,13 @@ TEST(Api, StructsOfOptionsGrow) {
         sheaf_engine_release(engine);
         return status;
       });
+  takesStructsThatGrow("sheaf_executor_options", sheaf_executor_options{},
+                       [](const sheaf_executor_options *options) {
+                         sheaf_executor *executor = nullptr;
+                         sheaf_status status = sheaf_executor_create(options, &executor);
+                         sheaf_executor_release(executor);
+                         return status;
+                       });
   sheaf::Engine engine(model, &small);
   takesStructsThatGrow(
       "sheaf_request_options", sheaf_request_options{}, [&](const sheaf_request_options *options) {
@@ -517,6 +524,94 @@ TEST(Api, EnginesShareABudget) {
   EXPECT_EQ(ended, 6);
   EXPECT_EQ(sheaf_budget_create(1, nullptr), SHEAF_INVALID);
   EXPECT_EQ(sheaf_budget_used(nullptr), 0u);
+}
+
+TEST(Api, EnginesShareWorkersAndAnExecutor) {
+  sheaf::Model model(SHEAF_GOLDEN "/v2_3.sheafc");
+  sheaf::Result expected = sheaf::Session(1, kSmall).run(stepsOf(model, {3, 30, 7}));
+  std::optional<sheaf::Workers> workers(2);
+  sheaf_session_options session{};
+  session.size = sizeof session;
+  session.memory_limit = kSmall;
+  session.workers = workers->get();
+  sheaf::Session beside(session); // made while the handle is there, and its models later
+  std::map<sheaf_engine *, std::string> failed;
+  std::optional<sheaf::Executor> executor([&](sheaf_engine *engine, std::exception_ptr error) {
+    failed[engine] += messageOf([&] { std::rethrow_exception(error); }, SHEAF_INVALID);
+  });
+  sheaf_engine_options options{};
+  options.share = 3;
+  std::optional<sheaf::Engine> one(std::in_place, model, *executor, &session),
+      two(std::in_place, model, *executor, &session, options);
+  workers.reset(); // they hold them
+  session.workers = nullptr;
+  int ended = 0;
+  auto done = [&](int64_t id, const sheaf::Result &result) {
+    ++ended;
+    EXPECT_EQ(lastOf(result, 0), lastOf(expected, id == 103 ? 0 : id == 130 ? 1 : 2));
+  };
+  one->submit(stepsOf(model, {3, 30}), done);
+  two->submit(stepsOf(model, {7}), [&](int64_t id, const sheaf::Result &result) {
+    done(id, result);
+    one->submit(stepsOf(model, {7}), done);
+    executor->step(); // which it must not
+  });
+  while (executor->step()) {
+  }
+  EXPECT_EQ(ended, 4);
+  EXPECT_EQ(failed, (std::map<sheaf_engine *, std::string>{
+                        {two->get(), "the executor is stepped from within a callback"}}));
+  EXPECT_EQ(messageOf([&] { one->step(); }, SHEAF_INVALID),
+            "the engine is stepped by its executor");
+  EXPECT_EQ(lastOf(beside.run(stepsOf(model, {30})), 0), lastOf(expected, 1));
+
+  // In threads, while one engine goes.
+  sheaf::Stop stop;
+  std::vector<std::thread> runners;
+  for (int i = 0; i < 2; ++i)
+    runners.emplace_back([&] { executor->run(stop); });
+  std::atomic<int> more = 0;
+  for (int i = 0; i < 20; ++i)
+    for (sheaf::Engine *engine : {&*one, &*two})
+      engine->submit(
+          stepsOf(model, {i, -1}),
+          [&](int64_t, const sheaf::Result &result) { more += result.error(0).empty(); },
+          [&] {
+            sheaf_request_options request{};
+            request.max_steps = 100;
+            return request;
+          }());
+  while (more < 20)
+    std::this_thread::yield();
+  two.reset();
+  while (one->waiting() > 0)
+    std::this_thread::yield();
+  stop.request();
+  for (std::thread &runner : runners)
+    runner.join();
+  executor.reset();
+
+  // Without anyone who is told, it comes out of the step.
+  sheaf::Executor quiet;
+  sheaf::Engine third(model, quiet, &session);
+  third.submit(stepsOf(model, {3}),
+               [](int64_t, const sheaf::Result &) { throw std::runtime_error("no"); });
+  int thrown = 0;
+  for (bool left = true; left;)
+    try {
+      left = quiet.step();
+    } catch (const std::runtime_error &) {
+      ++thrown;
+    }
+  EXPECT_EQ(thrown, 1);
+
+  EXPECT_EQ(sheaf_workers_create(5000, nullptr), SHEAF_INVALID);
+  sheaf_workers *many = nullptr;
+  EXPECT_EQ(sheaf_workers_create(5000, &many), SHEAF_INVALID);
+  EXPECT_STREQ(sheaf_error_message(), "threads is 5000");
+  EXPECT_EQ(sheaf_executor_create(nullptr, nullptr), SHEAF_INVALID);
+  EXPECT_EQ(sheaf_executor_step(quiet.get(), nullptr), SHEAF_INVALID);
+  EXPECT_EQ(sheaf_executor_run(quiet.get(), nullptr), SHEAF_INVALID);
 }
 
 TEST(Api, EnginesRefuseWrongArguments) {

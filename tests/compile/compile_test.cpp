@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <fstream>
 #include <gtest/gtest.h>
+#include <optional>
 #include <sstream>
 #include <thread>
 
@@ -104,6 +105,21 @@ TEST_F(Compiling, ExplainsAModelAndAMiniBatch) {
   EXPECT_NE(told.json.find("\"mini_batch\""), std::string::npos);
   EXPECT_NE(told.text.find("the mini-batch: 1 instances, 1 thread"), std::string::npos);
   EXPECT_EQ(told.page.find("<!"), 0u);
+
+  // What an engine keeps is there alone.
+  sheaf::Engine engine(model);
+  sheaf_request_options keep{};
+  keep.keep = SHEAF_KEEP_ONLY;
+  std::optional<sheaf::Kept> kept;
+  sheaf::Batch first(model);
+  first.add({first.makeTensor(model.argumentType(0), {3}, x.data())});
+  engine.submit(first, [&](int64_t, const sheaf::Result &result) { kept = result.kept(); }, keep);
+  while (engine.step()) {
+  }
+  sheaf::Batch from(model);
+  from.add({from.makeKept(model.argumentType(0), *kept)});
+  EXPECT_EQ(messageOf([&] { sheaf::explain(options, session, from); }, SHEAF_INVALID),
+            "the batch has values that an engine keeps: only that engine runs it");
 
   // Another extent, another number of tokens: values of the one would be read as the other's.
   sheaf::CompileOptions other = ofText(kScaled);

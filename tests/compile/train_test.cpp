@@ -459,6 +459,38 @@ TEST_F(Trained, RefusesDamagedGradients) {
   refuses([&](Model &m) { m.gradients.resize(m.kernels.size() + 1); });
 }
 
+/// Trainings beside each other divide the threads of one object, measures included, and come to the
+/// weights of one alone.
+TEST_F(Trained, SharesWorkersWithOthers) {
+  sheaf::Values data = sheaf::readValues(*loss, path("train.jsonl")),
+                dev = sheaf::readValues(*right, path("dev.jsonl"));
+  sheaf_optimizer_options optimizer;
+  sheaf_training_options how = options(optimizer);
+  how.epochs = 2;
+  auto train = [&](sheaf::Session session, const std::string &file) {
+    sheaf::Training training(session, *loss, data, how);
+    training.addMeasure(*right, dev);
+    for (const sheaf_training_event &event : training)
+      EXPECT_EQ(event.failed, 0u);
+    training.save(path(file));
+  };
+  train(sheaf::Session(), "alone.safetensors");
+  std::optional<sheaf::Workers> workers(2);
+  sheaf_session_options shared{};
+  shared.size = sizeof shared;
+  shared.workers = workers->get();
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 3; ++i)
+    threads.emplace_back([&, session = sheaf::Session(shared), i]() mutable {
+      train(std::move(session), "shared" + std::to_string(i) + ".safetensors");
+    });
+  workers.reset(); // the sessions hold them
+  for (std::thread &thread : threads)
+    thread.join();
+  for (int i = 0; i < 3; ++i)
+    EXPECT_TRUE(read("alone.safetensors") == read("shared" + std::to_string(i) + ".safetensors"));
+}
+
 TEST_F(Trained, StopsAndGoesOn) {
   sheaf::Values data = sheaf::readValues(*loss, path("train.jsonl"));
   sheaf_optimizer_options optimizer;

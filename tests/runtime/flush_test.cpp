@@ -5,14 +5,57 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <functional>
 #include <map>
 #include <mutex>
+#include <numeric>
+#include <optional>
+#include <set>
 #include <thread>
 
 using namespace sheaf;
 using namespace sheaf::rt;
 
 namespace {
+
+TEST(Division, PiecesHaveEqualWork) {
+  using Ends = std::vector<int64_t>;
+  auto cut = [](std::vector<double> works, int64_t pieces) {
+    std::partial_sum(works.begin(), works.end(), works.begin());
+    EXPECT_EQ(cutByWork(works, pieces, 0), 0);
+    Ends ends;
+    for (int64_t piece = 0; piece < pieces; ++piece)
+      ends.push_back(cutByWork(works, pieces, piece + 1));
+    EXPECT_TRUE(std::is_sorted(ends.begin(), ends.end()));
+    return ends;
+  };
+  EXPECT_EQ(cut({1, 1, 1, 1}, 2), (Ends{2, 4}));
+  // As lengths that were sorted are.
+  EXPECT_EQ(cut({1, 2, 3, 4, 5, 6, 7, 8}, 2), (Ends{5, 8}));
+  EXPECT_EQ(cut({8, 7, 6, 5, 4, 3, 2, 1}, 2), (Ends{2, 8}));
+  // One that is most of all has a piece of its own, and others may have none.
+  EXPECT_EQ(cut({100, 1, 1, 1}, 2), (Ends{1, 4}));
+  EXPECT_EQ(cut({1, 1, 1, 100}, 2), (Ends{3, 4}));
+  EXPECT_EQ(cut({100}, 3), (Ends{0, 1, 1}));
+  EXPECT_EQ(cut({0, 0, 0}, 2).back(), 3);
+  std::vector<double> works;
+  for (int i = 0; i < 500; ++i)
+    works.push_back(4 + i * 7 % 509);
+  for (int64_t pieces = 2; pieces < 9; ++pieces) {
+    double sum = 0, most = 0;
+    int64_t begin = 0;
+    for (int64_t end : cut(works, pieces)) {
+      double piece = 0;
+      for (; begin < end; ++begin)
+        piece += works[static_cast<size_t>(begin)];
+      sum += piece;
+      most = std::max(most, piece);
+    }
+    EXPECT_EQ(begin, 500);
+    EXPECT_LT(most, sum / static_cast<double>(pieces) + 520);
+  }
+}
 
 /// What kernels were called with, by the address of their first weight.
 struct Call {
@@ -65,7 +108,7 @@ struct Panels {
     rows = allocateAligned(model.paramGranules * kGranuleBytes);
     weights = std::make_unique<PackedWeights>(model, rows.get(), meter, packedBytes);
     weights->pack();
-    Flusher flusher(model, threads, /*hostile=*/threads > 1);
+    Flusher flusher(model, std::make_shared<Workers>(threads), /*hostile=*/threads > 1);
     Counters counters;
     counters.kernels.resize(model.kernels.size());
     static const int32_t record = 0;
@@ -133,6 +176,93 @@ TEST(Serpentine, EachThreadTurnsItsOwnShare) {
   for (auto &[by, made] : calls)
     all += made.size();
   EXPECT_EQ(all, 6u);
+}
+
+/// Kernels whose launches are divided by records, and how: by depth, which is what records say.
+struct Divided {
+  static constexpr size_t kDepths = 10;
+  static inline std::function<void(size_t depth, int64_t begin)> atCall;
+  std::vector<std::multiset<std::pair<int64_t, int64_t>>> pieces;
+
+  /// `kind`: of the kernel's weights, which are not packed.
+  explicit Divided(std::shared_ptr<Workers> workers, bool hostile,
+                   WeightUse::Kind kind = WeightUse::Panels)
+      : pieces(kDepths) {
+    ParamDesc &param = model_.params.emplace_back();
+    param.name = "w";
+    param.shape = {8, 64};
+    model_.paramGranules = static_cast<uint32_t>(tensorGranules(param.shape, param.dtype));
+    memory_ = allocateAligned(model_.paramGranules * kGranuleBytes);
+    model_.kernels.emplace_back().name = "k";
+    model_.kernels.back().words = 1;
+    CpuKernel &code = cpuCode(model_).kernels.back();
+    code.fn = [](const int32_t *records, int64_t begin, int64_t end, int64_t, int64_t, uint8_t *,
+                 const void *const *, uint8_t *) {
+      auto depth = static_cast<size_t>(records[begin]);
+      if (atCall)
+        atCall(depth, begin);
+      std::lock_guard lock(mutex);
+      now_->pieces[depth].insert({begin, end});
+    };
+    WeightUse &use = code.weights.emplace_back();
+    use.kind = kind;
+    use.views = {{{{0, 0, 8}}, 0}};
+    use.width = 64;
+    now_ = this;
+    constexpr int64_t kRecords = 500; // enough to be worth it
+    std::vector<int32_t> records;
+    std::vector<ScheduledBucket> buckets;
+    for (size_t depth = 0; depth < kDepths; ++depth)
+      records.insert(records.end(), kRecords, static_cast<int32_t>(depth));
+    for (size_t depth = 0; depth < kDepths; ++depth)
+      buckets.push_back(
+          {static_cast<uint32_t>(depth), 0, records.data() + depth * kRecords, kRecords});
+    PackedWeights weights(model_, memory_.get(), meter_, packed_);
+    Counters counters;
+    counters.kernels.resize(1);
+    Flusher(model_, std::move(workers), hostile)
+        .run({.buckets = buckets, .counters = &counters}, memory_.get(), weights, nullptr);
+    atCall = nullptr;
+  }
+
+private:
+  static inline Divided *now_ = nullptr;
+  Model model_;
+  MemoryMeter meter_{UINT64_MAX};
+  MemoryKind packed_;
+  AlignedBytes memory_;
+};
+
+// What a vendor's library computes may depend on the division, so it is the same one with all
+// workers, some and none.
+TEST(SharedWorkers, HaveNoSayInHowLaunchesOfLibrariesAreDivided) {
+  auto workers = std::make_shared<Workers>(3);
+  Divided alone(workers, /*hostile=*/false, WeightUse::Foreign);
+  EXPECT_EQ(alone.pieces[4].size(), 3u);
+  Workers::Team other(*workers);
+  for (bool hasAll : {false, true}) {
+    if (hasAll)
+      other.gather();
+    EXPECT_EQ(Divided(workers, false, WeightUse::Foreign).pieces, alone.pieces);
+  }
+}
+
+TEST(SharedWorkers, AreDividedAnewWhileAFlushRuns) {
+  auto workers = std::make_shared<Workers>(2);
+  std::optional<Workers::Team> other;
+  Divided::atCall = [&](size_t depth, int64_t begin) {
+    if (begin != 0)
+      return;
+    if (depth == 3)
+      other.emplace(*workers);
+    if (depth == 6) {
+      other.reset();
+      std::this_thread::sleep_for(std::chrono::milliseconds(2)); // it may come back at once
+    }
+  };
+  Divided flush(workers, /*hostile=*/true);
+  for (size_t depth = 0; depth < Divided::kDepths; ++depth)
+    EXPECT_EQ(flush.pieces[depth].size(), depth > 3 && depth < 7 ? 1u : 2u) << depth;
 }
 
 } // namespace

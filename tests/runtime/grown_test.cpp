@@ -27,6 +27,7 @@ TEST_F(GrownTest, OnlyTheLongestVersionGrowsInPlace) {
 TEST_F(GrownTest, RoomGrowsWithWhatIsThere) {
   EXPECT_EQ(grown.capacityFor(4, 4), 68);
   EXPECT_EQ(grown.capacityFor(4000, 4), 8000);
+  EXPECT_EQ(grown.capacityFor(4000, 3000), 8000); // many rows at once
   EXPECT_EQ(GrownRows(meter, count, /*hostile=*/true).capacityFor(4000, 4), 4004);
 }
 
@@ -46,6 +47,27 @@ TEST_F(GrownTest, RoomStaysWithTheTensor) {
   grown.forget();
   EXPECT_EQ(count.now, 0u);
   EXPECT_FALSE(grown.take(100, 12, 1));
+}
+
+TEST_F(GrownTest, TheLongestThatIsNeededGrowsWhereLongerOnesWere) {
+  grown.note(100, 4, 100);
+  EXPECT_TRUE(grown.take(100, 4, 80));
+  EXPECT_FALSE(grown.take(100, 4, 4));
+  for (uint64_t first : {0, 3, 40, 63, 64, 99}) { // of the bits
+    GranuleBits live;
+    live.reset(300);
+    live.set(100 - first, 104 - first);
+    grown.keep(live, first);
+    EXPECT_EQ(live.next(100 - first, false), 200 - first);
+    EXPECT_EQ(grown.capacity(100), 100);
+    EXPECT_TRUE(grown.take(100, 4, 80)) << first;
+    EXPECT_FALSE(grown.take(100, 4, 80)) << first;
+    live.reset(300);
+    live.set(100 - first, 170 - first); // of those that it was, one that is shorter
+    grown.keep(live, first);
+    EXPECT_FALSE(grown.take(100, 84, 4)) << first;
+    EXPECT_TRUE(grown.take(100, 70, 14)) << first;
+  }
 }
 
 TEST_F(GrownTest, WithoutMemoryNothingIsNoted) {

@@ -1,4 +1,4 @@
-#include "runtime/cpu/workers.h"
+#include "runtime/device/workers.h"
 #include "runtime/session/session.h"
 
 #include <gtest/gtest.h>

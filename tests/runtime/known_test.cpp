@@ -221,6 +221,7 @@ TEST(Known, NoInstanceFailsForWhatIsKept) {
     words.push_back(trees.instance(trees.leaf(i)));
   // The least memory that does for the large one when nothing is kept.
   SessionOptions options = small();
+  options.rowReuse = When::Never;
   uint64_t least = 0;
   for (uint64_t limit = 100000; least == 0; limit += 20000) {
     options.memoryLimit = limit;

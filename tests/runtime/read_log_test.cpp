@@ -61,8 +61,7 @@ TEST(ReadLog, AnInstanceBeginsAgain) {
   log.note(first, {0, 2});
   log.note(second, {0, 3});
   log.end(first);
-  log.beginAgain(first);
-  log.note(first, {0, 4});
+  log.note(log.beginAgain(first), {0, 4});
   EXPECT_EQ(valuesOf(log, 0), std::vector<Slot>{4});
   EXPECT_EQ(valuesOf(log, 1), std::vector<Slot>{3});
 }

@@ -97,7 +97,9 @@ TEST(Session, EmptyBatch) {
 
 TEST(Session, ScheduleHoldsEveryRecordInOrder) {
   Model model = makeTreeModel(20);
-  Session session(model, small());
+  SessionOptions options = small();
+  options.rowReuse = When::Never; // a row for each
+  Session session(model, options);
   session.initParams(1);
   Trees trees;
   // ((0 1) 2): leaves at depth 0, nodes at depths 1 and 2.
@@ -173,6 +175,7 @@ TEST(Session, WavesChangeNoResultAndNoRecord) {
       SessionOptions options = small();
       options.keepBytes = 0;
       options.waveBytes = bytes;
+      options.rowReuse = When::Never; // rows that are used again are not found in later waves
       Session session(model, options);
       session.initParams(7);
       std::span<const Outcome> outcomes = session.run(batch);
@@ -363,9 +366,13 @@ TEST(Session, ManyInstancesInMemoryForFew) {
   std::vector<std::vector<float>> expected;
   uint64_t unlimited = 0;
   for (uint64_t limit : {uint64_t(1) << 30, uint64_t(8) << 20, uint64_t(3) << 20})
-    for (uint64_t waves : {uint64_t(0), uint64_t(1)}) {
+    for (auto [waves, reuse] : {std::pair(uint64_t(0), When::Never),
+                                {uint64_t(1), When::Never},
+                                {uint64_t(0), When::Worth},
+                                {uint64_t(0), When::Always}}) {
       SessionOptions options = small();
       options.keepBytes = 0;
+      options.rowReuse = reuse;
       options.memoryLimit = limit;
       options.waveBytes = waves;
       Session session(model, options);
@@ -384,7 +391,10 @@ TEST(Session, ManyInstancesInMemoryForFew) {
       if (unlimited == 0)
         unlimited = memory.rows.peak;
       if (limit < unlimited) {
-        EXPECT_GT(session.counters().collections, 1u) << limit;
+        if (reuse == When::Never)
+          EXPECT_GT(session.counters().collections, 1u) << limit;
+        else
+          EXPECT_GE(session.counters().rowPlans, reuse == When::Always ? 2u : 1u) << limit;
         EXPECT_LE(memory.rows.peak + memory.weights.now + memory.packed.now, limit);
         // In large waves, where it is not asked for small ones.
         if (waves == 0)

@@ -124,6 +124,23 @@ TEST(Tasks, InstancesWaitTogether) {
   EXPECT_EQ(b.results, (std::vector<Slot>{3, 0, 5, 1}));
 }
 
+/// Is to fork a call, and has none; with args[1], asks for a stack.
+void asks(Context *, const Slot *args, Slot *results) {
+  if (args[1])
+    results[0] = bench(args).tasks.stackForFork(/*wasAsked=*/false) != nullptr;
+  else
+    results[0] = bench(args).tasks.asked();
+}
+
+TEST(Tasks, AnotherHasNoSayInAWalkInOrder) {
+  Bench b(4);
+  b.run(asks, {0});
+  EXPECT_EQ(b.results, std::vector<Slot>{1});
+  b.inOrder = true;
+  b.run(asks, {1, 0});
+  EXPECT_EQ(b.results, (std::vector<Slot>{0, 0}));
+}
+
 TEST(Tasks, ThoseThatEndMakeRoom) {
   Bench b(2);
   int flushes = 0;

@@ -1,20 +1,22 @@
-#include "runtime/cpu/workers.h"
+#include "runtime/device/workers.h"
 
 #include "runtime/cpu/flush.h"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cmath>
 #include <thread>
+#include <vector>
 
 using namespace sheaf::rt;
 
 namespace {
 
 struct Job {
-  Workers *workers;
+  Workers::Team *team;
   std::vector<int> *cells;
   int rounds;
 };
@@ -24,11 +26,11 @@ void lockstep(void *argument, unsigned thread) {
   Job &job = *static_cast<Job *>(argument);
   for (int round = 1; round <= job.rounds; ++round) {
     (*job.cells)[thread] += 1;
-    job.workers->barrier().wait();
+    job.team->barrier().wait();
     for (int cell : *job.cells)
       if (cell != round)
         std::abort();
-    job.workers->barrier().wait();
+    job.team->barrier().wait();
   }
 }
 
@@ -36,9 +38,12 @@ TEST(Workers, BarriersKeepThreadsInStep) {
   for (unsigned threads : {1u, 2u, 4u}) {
     Workers workers(threads);
     for (int job = 0; job < 20; ++job) {
+      Workers::Team team(workers);
+      team.gather();
+      ASSERT_EQ(team.threads(), threads);
       std::vector<int> cells(threads);
-      Job argument{&workers, &cells, threads > 2 ? 20 : 500};
-      workers.run(lockstep, &argument);
+      Job argument{&team, &cells, threads > 2 ? 20 : 500};
+      team.run(lockstep, &argument);
       EXPECT_EQ(cells, std::vector<int>(threads, argument.rounds));
     }
   }
@@ -46,11 +51,14 @@ TEST(Workers, BarriersKeepThreadsInStep) {
 
 TEST(Workers, WakeAfterSleeping) {
   Workers workers(2);
+  Workers::Team team(workers);
+  team.gather();
   for (int i = 0; i < 5; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(i * 3));
     std::vector<int> cells(2);
-    Job argument{&workers, &cells, 3};
-    workers.run(lockstep, &argument);
+    Job argument{&team, &cells, 3};
+    team.run(lockstep, &argument);
+    EXPECT_EQ(cells, std::vector<int>(2, 3));
   }
 }
 
@@ -61,12 +69,14 @@ TEST(Workers, ThreadsWithoutAJobEnd) {
 
 TEST(Workers, DenormalsAreKeptOnEveryThread) {
   Workers workers(2);
+  Workers::Team team(workers);
+  team.gather();
   float results[2] = {};
   struct Argument {
     float *results;
     volatile float tiny;
   } argument{results, 1e-38f};
-  workers.run(
+  team.run(
       [](void *p, unsigned thread) {
         auto *a = static_cast<Argument *>(p);
         a->results[thread] = a->tiny * 0.125f;
@@ -120,12 +130,76 @@ TEST(Workers, WhoComesTooLateIsNotWaitedFor) {
       ASSERT_EQ(count, 1);
     // Jobs of all come between.
     if (round % 50 == 0) {
+      Workers::Team team(workers);
+      team.gather();
       std::vector<int> cells(4);
-      Job argument{&workers, &cells, 2};
-      workers.run(lockstep, &argument);
+      Job argument{&team, &cells, 2};
+      team.run(lockstep, &argument);
       ASSERT_EQ(cells, std::vector<int>(4, 2));
     }
   }
+}
+
+TEST(Workers, TeamsDivideThreads) {
+  Workers workers(4);
+  auto sizes = [](std::initializer_list<Workers::Team *> teams) {
+    for (int i = 0; i < 2; ++i) // what one leaves the next one takes
+      for (Workers::Team *team : teams)
+        team->gather();
+    std::vector<unsigned> all;
+    for (Workers::Team *team : teams)
+      all.push_back(team->threads());
+    std::sort(all.rbegin(), all.rend()); // who comes first has what is over
+    return all;
+  };
+  Workers::Team first(workers);
+  EXPECT_EQ(sizes({&first}), (std::vector<unsigned>{4}));
+  EXPECT_FALSE(first.isUneven());
+  {
+    Workers::Team second(workers);
+    second.gather();
+    EXPECT_EQ(second.threads(), 1u); // what others have they keep until they gather anew
+    EXPECT_TRUE(first.isUneven());
+    EXPECT_EQ(sizes({&first, &second}), (std::vector<unsigned>{2, 2}));
+    EXPECT_FALSE(first.isUneven() || second.isUneven());
+    Workers::Team third(workers);
+    EXPECT_EQ(sizes({&first, &second, &third}), (std::vector<unsigned>{2, 1, 1}));
+    Workers::Team fourth(workers), fifth(workers);
+    EXPECT_EQ(sizes({&first, &second, &third, &fourth, &fifth}), std::vector<unsigned>(5, 1));
+  }
+  // In a while: waking threads costs more than those that go at once.
+  std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  EXPECT_TRUE(first.isUneven());
+  EXPECT_EQ(sizes({&first}), (std::vector<unsigned>{4}));
+}
+
+TEST(Workers, CallersRunJobsBesideEachOther) {
+  Workers workers(3);
+  std::vector<std::thread> callers;
+  for (int caller = 0; caller < 4; ++caller)
+    callers.emplace_back([&] {
+      for (int round = 0; round < 100; ++round) {
+        Workers::Team team(workers);
+        for (int job = 0; job < 3; ++job) {
+          team.gather();
+          std::vector<int> cells(team.threads());
+          Job argument{&team, &cells, 5};
+          team.run(lockstep, &argument);
+          if (cells != std::vector<int>(team.threads(), 5))
+            std::abort();
+        }
+        std::vector<std::atomic<int>> done(5);
+        workers.forEach(done.size(), /*little=*/false, [&](size_t i) { ++done[i]; });
+        for (const std::atomic<int> &count : done)
+          if (count != 1)
+            std::abort();
+      }
+    });
+  for (std::thread &caller : callers)
+    caller.join();
+  Workers::Team team(workers);
+  team.gather();
+  EXPECT_EQ(team.threads(), 3u); // all were given back
 }
 
 TEST(Patience, LosesWhatGoesBeyondTheWorkOfAll) {

@@ -32,6 +32,7 @@ struct BenchArguments {
   bool kernels = false;
   bool policies = false;
   std::vector<std::string> against;
+  std::vector<double> shares; ///< of the memory of rows
   bool train = false;
   bool trace = false;
 };
@@ -113,6 +114,59 @@ void timeAgainst(const BenchArguments &arguments, const LoadedRun &run,
   }
 }
 
+/// The most bytes of rows at one time in a memory limit; nothing when it is too little.
+std::optional<uint64_t> rowsIn(uint64_t limit, const LoadedRun &run,
+                               const std::function<void(rt::Session &)> &initialise,
+                               driver::BenchOptions options, const driver::BenchCase &what) {
+  options.session.memoryLimit = limit;
+  options.minRepetitions = 3;
+  options.minSeconds = 0;
+  try {
+    return driver::Benchmark(run.benchModel(), run.instances, initialise, options)
+        .run(what)
+        .memory.rows.peak;
+  } catch (const UserError &) {
+    return std::nullopt;
+  } catch (const RunError &) {
+    return std::nullopt;
+  }
+}
+
+/// Adds to a row how many times as long its training takes where the memory limit lets its rows
+/// have a share of what they take.
+void timeInLess(const LoadedRun &run, const std::function<void(rt::Session &)> &initialise,
+                driver::Benchmark &benchmark, driver::BenchOptions options, double share,
+                driver::BenchRow &row) {
+  auto all = static_cast<double>(row.memory.rows.peak);
+  auto wanted = static_cast<uint64_t>(share * all);
+  uint64_t limit = row.memory.training.peak + wanted;
+  for (const rt::NamedMemoryKind &kind : rt::kMemoryKinds)
+    if (kind.kind != &rt::MemoryUse::rows)
+      limit += (row.memory.*kind.kind).peak;
+  // What is remembered of dropped rows takes memory, too: how much is found by trying.
+  constexpr int kTries = 8;
+  for (int i = 0; i < kTries; ++i) {
+    std::optional<uint64_t> rows = rowsIn(limit, run, initialise, options, row.what);
+    if (!rows) {
+      limit += wanted / 20;
+      continue;
+    }
+    if (*rows > wanted + wanted / 50 && i < kTries / 2) {
+      limit -= *rows - wanted;
+      continue;
+    }
+    options.session.memoryLimit = limit;
+    options.warmUps = 8; // it learns what the backward pass takes
+    driver::Benchmark less(run.benchModel(), run.instances, initialise, options);
+    std::string what = fmt::format("{:.2f} of the rows", static_cast<double>(*rows) / all);
+    row.against.push_back(
+        {what, placed(run.data, [&] { return driver::timeInTurn(less, benchmark, row.what); })});
+    return;
+  }
+  note(fmt::format("batch {}: a step does not fit where rows have {} of their memory",
+                   row.what.batch, share));
+}
+
 int runBench(BenchArguments &arguments) {
   if (arguments.model.model.empty())
     throw UsageError("model is required");
@@ -165,18 +219,25 @@ int runBench(BenchArguments &arguments) {
     fmt::print(stderr, "\r\033[K");
 
   timeAgainst(arguments, run, benchmark, options, rows);
+  auto quietly = [&](rt::Session &session) {
+    if (run.compiled)
+      setWeights(session, arguments.weights, run, /*quiet=*/true);
+  };
+  for (double share : arguments.shares)
+    for (driver::BenchRow &row : rows)
+      timeInLess(run, quietly, benchmark, options, share, row);
+  bool compares = !arguments.against.empty() || !arguments.shares.empty();
 
   const std::string &name = run.model().name;
   if (asJson)
     fmt::print("{}", driver::benchJson(name, run.model().dims, rows));
   else if (arguments.train)
     fmt::print("{}{}", driver::trainingTable(rows),
-               arguments.against.empty() ? "" : "\n" + driver::againstTable(rows));
+               compares ? "\n" + driver::againstTable(rows) : "");
   else if (arguments.policies)
     fmt::print("{}", driver::policyTable(rows));
   else
-    fmt::print("{}{}", driver::benchTable(rows),
-               arguments.against.empty() ? "" : "\n" + driver::againstTable(rows));
+    fmt::print("{}{}", driver::benchTable(rows), compares ? "\n" + driver::againstTable(rows) : "");
   if (arguments.kernels && !asJson)
     fmt::print("{}{}",
                rows.back().miniBatches > 1 ? fmt::format("of all {} mini-batches of the last row\n",
@@ -227,6 +288,15 @@ void addBench(CLI::App &app, Action &action) {
       ->take_all()
       ->delimiter(',')
       ->excludes("--policies");
+  sub->add_option("--row-shares", arguments->shares,
+                  "with --train, how many times as long a step takes where the memory limit lets "
+                  "rows have such a share of what they take: in turn with it")
+      ->type_name("SHARE,...")
+      ->expected(1)
+      ->take_all()
+      ->delimiter(',')
+      ->check(CLI::Range(0.01, 1.0))
+      ->needs("--train");
   sub->add_flag("--traced", arguments->trace,
                 "with a trace being gathered as for 'run --trace': what that costs");
   arguments->format.add(*sub);

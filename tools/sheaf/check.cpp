@@ -1,6 +1,7 @@
 //===- check.cpp - sheaf check --------------------------------------------===//
 #include "tools/sheaf/command.h"
 #include "tools/sheaf/failure.h"
+#include "tools/sheaf/fits.h"
 #include "tools/sheaf/load.h"
 #include "tools/sheaf/options.h"
 
@@ -19,6 +20,9 @@ using driver::Json;
 struct CheckArguments {
   ModelOptions model;
   FormatOption format;
+  std::string fits;
+  CLI::Option *fitsGiven = nullptr;
+  std::string memoryLimit;
 };
 
 /// A place and a message; lines and columns count from 1, `end` is after the last character.
@@ -50,7 +54,23 @@ Json diagnosticsJson(const Diagnostics &diags) {
   return all;
 }
 
+/// Whether a mini-batch fits in memory.
+int runFits(const CheckArguments &arguments) {
+  bool asJson = arguments.format.json();
+  uint64_t limit = parseBytes("--memory-limit", arguments.memoryLimit);
+  LoadedModel loaded = loadModel(arguments.model);
+  driver::MemoryFormula formula = loaded.compiled->memoryFormula();
+  driver::FitsQuestion question = parseFits(arguments.fits, driver::sizeNames(formula));
+  question.limit = limit;
+  driver::FitsReport report = driver::reportFits(*loaded.compiled, formula, question);
+  const std::string &source = loaded.source->name();
+  fmt::print("{}", asJson ? driver::fitsJson(report, source) : driver::fitsText(report, source));
+  return report.fits() ? kOk : kFailed;
+}
+
 int runCheck(const CheckArguments &arguments) {
+  if (arguments.fitsGiven->count() > 0)
+    return runFits(arguments);
   bool asJson = arguments.format.json();
   driver::CompileOptions compile = compileOptions(arguments.model);
   SourceFile source = readModel(arguments.model);
@@ -80,10 +100,23 @@ int runCheck(const CheckArguments &arguments) {
 } // namespace
 
 void addCheck(CLI::App &app, Action &action) {
-  CLI::App *sub = addCommand(app, "check", "types, shapes, exhaustive matches");
+  CLI::App *sub = addCommand(app, "check",
+                             "types, shapes, exhaustive matches; with --fits, whether "
+                             "a mini-batch fits in memory");
   auto arguments = std::make_shared<CheckArguments>();
-  arguments->model.add(*sub, /*vocabulary=*/false);
+  arguments->model.add(*sub, /*vocabulary=*/true);
+  arguments->model.addStore(*sub);
   arguments->format.add(*sub);
+  arguments->fitsGiven =
+      sub->add_option("--fits", arguments->fits,
+                      "prove that a mini-batch of inference fits in --memory-limit, whatever its "
+                      "data: 'batch=64, words<=512'")
+          ->type_name("SIZES");
+  CLI::Option *limit = sub->add_option("--memory-limit", arguments->memoryLimit,
+                                       "of --fits: bytes; K, M, G and T are understood")
+                           ->type_name("BYTES")
+                           ->needs(arguments->fitsGiven);
+  arguments->fitsGiven->needs(limit);
   sub->callback([arguments, &action] { action = [arguments] { return runCheck(*arguments); }; });
 }
 

@@ -7,6 +7,7 @@
 
 #include "compiler/report/Explain.h"
 #include "compiler/report/HtmlReport.h"
+#include "compiler/report/MemoryReport.h"
 #include "runtime/io/text.h"
 
 #include <fmt/format.h>
@@ -26,7 +27,22 @@ struct ExplainArguments {
   std::string repetitions = "9";
   FormatOption format;
   std::string html;
+  bool memory = false;
 };
+
+/// What a mini-batch holds in memory, and nothing that takes time to measure.
+int explainMemory(const ExplainArguments &arguments, const LoadedRun &run,
+                  const rt::SessionOptions &options) {
+  rt::Session session(run.model(), options);
+  weightSetter(arguments.weights, run)(session);
+  driver::MemoryReport report = driver::reportMemory(*run.compiled, session, run.instances);
+  if (arguments.format.json())
+    fmt::print("{}", driver::jsonText(driver::reportJson(
+                         "memory", 1, driver::memoryReportJson(*run.compiled, report))));
+  else
+    fmt::print("{}", driver::memoryReportText(*run.compiled, report));
+  return report.failed ? kFailed : kOk;
+}
 
 void print(const ExplainArguments &arguments, const LoadedModel &loaded,
            const driver::RunReport *report) {
@@ -59,6 +75,8 @@ int runExplain(ExplainArguments &arguments) {
   if (arguments.data.data.empty()) {
     if (!arguments.html.empty())
       throw UsageError("--html draws a mini-batch: give --data");
+    if (arguments.memory)
+      throw UsageError("--memory is that of a mini-batch: give --data");
     print(arguments, loadModel(arguments.model), nullptr);
     return kOk;
   }
@@ -71,6 +89,8 @@ int runExplain(ExplainArguments &arguments) {
   LoadedRun run =
       loadRun(arguments.model, arguments.data, arguments.weights, arguments.batches.batch);
   options.session = sessionOptions(arguments.limits, arguments.batches.threads, run.model());
+  if (arguments.memory)
+    return explainMemory(arguments, run, options.session);
   driver::RunReport report = driver::reportRun(*run.compiled, run.instances,
                                                weightSetter(arguments.weights, run), options);
   print(arguments, run, &report);
@@ -96,9 +116,13 @@ void addExplain(CLI::App &app, Action &action) {
                   "of the mini-batch; the shortest is told (default: 9)")
       ->type_name("N");
   arguments->format.add(*sub);
-  sub->add_option("--html", arguments->html, "write a page that draws the mini-batch instead")
-      ->type_name("FILE")
-      ->excludes("--format");
+  CLI::Option *html =
+      sub->add_option("--html", arguments->html, "write a page that draws the mini-batch instead")
+          ->type_name("FILE")
+          ->excludes("--format");
+  sub->add_flag("--memory", arguments->memory,
+                "only what the mini-batch holds in memory, and at the peak for what")
+      ->excludes(html);
   sub->callback([arguments, &action] { action = [arguments] { return runExplain(*arguments); }; });
 }
 

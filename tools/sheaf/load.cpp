@@ -539,6 +539,8 @@ rt::SessionOptions sessionOptions(const LimitOptions &limits, unsigned threads,
   options.policy = limits.policy;
   options.forking = limits.forking;
   options.waveBytes = limits.waves;
+  options.rowReuse = limits.rowReuse;
+  options.recompute = limits.recompute;
   if (limits.maxSteps)
     options.maxSteps = limits.maxSteps;
   if (limits.fibers)

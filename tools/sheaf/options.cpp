@@ -248,8 +248,9 @@ io::LoadOptions WeightOptions::loading() const {
 
 void LimitOptions::add(CLI::App &app) {
   HelpGroup group(app, "Limits and order");
-  app.add_option("--memory-limit", memoryLimitText,
-                 "most bytes of weights, rows, host values and stacks; K, M and G are understood")
+  app.add_option(
+         "--memory-limit", memoryLimitText,
+         "most bytes of weights, rows, host values and stacks; K, M, G and T are understood")
       ->type_name("BYTES");
   app.add_option("--fold-memory", foldMemoryText,
                  "most bytes of results that depend on parameters alone, kept from one mini-batch "
@@ -281,6 +282,18 @@ void LimitOptions::add(CLI::App &app) {
                  "model does not read; 0: all at once (default: what caches hold, and more if "
                  "weights are large)")
       ->type_name("BYTES");
+  app.add_option(
+         "--row-reuse", rowReuseText,
+         "whether tensors of a model that does not read lie where others have lain that are "
+         "needed no more: worth, which is where they are large or memory is short, always, "
+         "or never; no result depends on it (default: worth)")
+      ->type_name("NAME");
+  app.add_option(
+         "--recompute", recomputeText,
+         "whether training drops tensors of a forward pass and makes them again in the backward "
+         "pass, of a model that does not read: worth, which is what the memory limit does not "
+         "hold, always, or never; no result depends on it (default: worth)")
+      ->type_name("NAME");
   addSeed(app, "--sample-seed", sampleSeed, "what random draws follow from (default: 0)");
   app.add_flag("--hostile", hostile,
                "to find mistakes in generated code: guarded rows, poisoned memory, tiny buckets");
@@ -310,6 +323,14 @@ void LimitOptions::check(ModelOptions &model) {
     throw UsageError(
         fmt::format("--forks takes worth, always, never and alternately, not '{}'", forksText));
   forking = *forks;
+  auto when = [](const char *option, const std::string &text) {
+    std::optional<rt::When> named = rt::whenByName(text);
+    if (!named)
+      throw UsageError(fmt::format("{} takes worth, always and never, not '{}'", option, text));
+    return *named;
+  };
+  rowReuse = when("--row-reuse", rowReuseText);
+  recompute = when("--recompute", recomputeText);
   constexpr int64_t mostFibers = rt::SessionOptions::kMostFibers;
   if (fibers > mostFibers)
     throw UsageError(fmt::format("--fibers takes at most {}", mostFibers));
@@ -410,6 +431,10 @@ uint64_t parseBytes(const std::string &option, const std::string &text) {
     case 'G':
     case 'g':
       shift = 30;
+      break;
+    case 'T':
+    case 't':
+      shift = 40;
       break;
     default:
       ok = false;

@@ -124,9 +124,13 @@ struct LimitOptions {
   std::string policyText = "depth";
   std::string forksText = "worth";
   std::string wavesText;
-  uint64_t memoryLimit = 0;                 ///< bytes; 0: the default
-  std::optional<uint64_t> foldMemory;       ///< rt::SessionOptions::keepBytes
-  std::optional<uint64_t> waves;            ///< rt::SessionOptions::waveBytes
+  std::string rowReuseText = "worth";
+  uint64_t memoryLimit = 0;            ///< bytes; 0: the default
+  std::optional<uint64_t> foldMemory;  ///< rt::SessionOptions::keepBytes
+  std::optional<uint64_t> waves;       ///< rt::SessionOptions::waveBytes
+  rt::When rowReuse = rt::When::Worth; ///< rt::SessionOptions::rowReuse
+  std::string recomputeText = "worth";
+  rt::When recompute = rt::When::Worth;     ///< rt::SessionOptions::recompute
   int64_t maxDepth = 0;                     ///< calls; 0: the default
   int64_t maxSteps = 0;                     ///< calls; 0: the default
   int64_t fibers = 0;                       ///< stacks; 0: the default

@@ -6,6 +6,7 @@
 #include "tools/sheaf/options.h"
 #include "tools/sheaf/output_file.h"
 #include "tools/sheaf/progress.h"
+#include "tools/sheaf/recorded_reads.h"
 #include "tools/sheaf/run_lines.h"
 #include "tools/sheaf/stats.h"
 #include "tools/sheaf/tokenizer.h"
@@ -177,7 +178,12 @@ int runModel(RunArguments &arguments) {
     statistics.emplace(run.model(), run.compiled ? &run.compiled->storeUse() : nullptr);
     statistics->watch(session);
   }
+  RecordedReads reads(session, options, [&](rt::Session &reader) {
+    if (run.compiled)
+      setWeights(reader, arguments.weights, run, /*quiet=*/true);
+  });
   auto runBatch = [&](std::span<const rt::Instance> some) {
+    reads.record(some);
     std::span<const rt::Outcome> outcomes = session.run(some);
     if (statistics)
       statistics->add(session);
@@ -279,7 +285,7 @@ void addRun(CLI::App &app, Action &action) {
       ->type_name("FILE");
   sub->add_option("--device", arguments->device,
                   "what runs kernels: cpu, or null, which counts launches and bytes and computes "
-                  "nothing (default: cpu)")
+                  "nothing; what the program reads is computed by cpu before (default: cpu)")
       ->type_name("NAME");
   sub->add_flag("--check-results", arguments->checkResults,
                 "instances whose result holds NaN or infinity fail, naming the block that was the "

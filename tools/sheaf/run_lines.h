@@ -9,7 +9,7 @@
 
 namespace sheaf::tool {
 
-/// The format of standard input if a line is an instance, whatever stands behind it; it is told of
+/// The format of standard input if a line is an instance, whatever stands after it; it is told of
 /// the first one, which is `input`'s line then. Null: all of the text has to be read. Throws
 /// UserError.
 const io::DataFormat *lineFormat(const io::ReadOptions &reading, LineInput &input);

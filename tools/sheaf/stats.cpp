@@ -40,11 +40,20 @@ std::string Statistics::text(const rt::Session &session, double loadMs, double r
   if (c.evictions > 0)
     out += fmt::format("what was kept for later mini-batches gave way to others {} times\n",
                        c.evictions);
+  auto bytes = [](uint64_t count) { return driver::bytesText(static_cast<double>(count)); };
+  if (c.rowPlans > 0)
+    out += fmt::format("rows of {} flush{} used again: {} in {} (at least {} at one time), planned "
+                       "in {:.1f} ms\n",
+                       c.rowPlans, c.rowPlans == 1 ? "" : "es", bytes(c.promisedBytes),
+                       bytes(c.plannedBytes), bytes(c.leastBytes), ms(c.planNanoseconds));
+  if (c.droppedBytes > 0)
+    out += fmt::format("{} of rows dropped; {} records ran again for them\n", bytes(c.droppedBytes),
+                       c.recomputed);
   rt::MemoryUse memory = session.memory();
   out += "memory at most:";
   for (const rt::NamedMemoryKind &kind : rt::kMemoryKinds)
     out += fmt::format("{} {} {}", &kind == rt::kMemoryKinds ? "" : ",", kind.name,
-                       driver::bytesText(static_cast<double>((memory.*kind.kind).peak)));
+                       bytes((memory.*kind.kind).peak));
   return out + "\n" + (store_ ? driver::storeText(*store_) : "") +
          driver::kernelTable(rows(session), std::nullopt);
 }
@@ -83,6 +92,14 @@ std::string Statistics::json(const rt::Session &session, double loadMs, double r
        {"waits", c.waits},
        {"collections", c.collections},
        {"evictions", c.evictions},
+       {"row_plans",
+        {{"flushes", c.rowPlans},
+         {"promised_bytes", c.promisedBytes},
+         {"planned_bytes", c.plannedBytes},
+         {"least_bytes", c.leastBytes},
+         {"plan_ms", ms(c.planNanoseconds)},
+         {"dropped_bytes", c.droppedBytes},
+         {"recomputed_records", c.recomputed}}},
        {"forked", c.forked},
        {"in_place", c.inPlace},
        {"inlined", c.inlined},

@@ -287,6 +287,10 @@ bool Training::endEpoch() {
   line["records_mb"] = megabytes(memory.records.peak + memory.heap.peak + memory.stack.peak);
   line["scratch_mb"] = megabytes(memory.scratch.peak);
   line["training_mb"] = megabytes(memory.training.peak);
+  if (uint64_t bytes = session_->counters().droppedBytes) {
+    line["dropped_mb"] = megabytes(bytes);
+    line["recomputed"] = session_->counters().recomputed;
+  }
   failedAny_ |= end->failed > 0;
   if (end->failed)
     line["failed"] = end->failed;

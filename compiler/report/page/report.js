@@ -399,19 +399,39 @@ const beginMs = M.memory.length ? M.memory[0].ms : 0;
   }
   $('memory').setAttribute('aria-label', varying.map(k => k + ' at most ' + bytes(Math.max(...M.memory.map(m => m[k])))).join(', '));
 }
-function drawMemory(at) {
-  const c = $('memory'), scale = window.devicePixelRatio || 1, width = c.clientWidth, height = c.clientHeight;
-  c.hidden = !varying.length;
-  if (c.hidden) return;
+// A canvas for bytes from 0 to top, with room for what stands beside the axes; null, and hidden, where that is 0.
+function plot(id, top) {
+  const c = $(id), scale = window.devicePixelRatio || 1, width = c.clientWidth, height = c.clientHeight;
+  c.hidden = !top;
+  if (c.hidden) return null;
   c.width = width * scale;
   c.height = height * scale;
   const g = c.getContext('2d');
   g.scale(scale, scale);
   g.font = '11px system-ui, sans-serif';
+  const L = 58, R = width - 8, T = 6, B = height - 20, y = b => B - b / top * (B - T);
+  const axes = end => {
+    g.fillStyle = css('--dim');
+    g.strokeStyle = css('--line');
+    g.beginPath(); g.moveTo(L, T); g.lineTo(L, B + .5); g.lineTo(R, B + .5); g.stroke();
+    g.textAlign = 'right';
+    for (const part of [0, .5, 1]) g.fillText(bytes(top * part), L - 6, y(top * part) + (part ? 9 : 0));
+    g.fillText(end, R, height - 5);
+    g.textAlign = 'left';
+    g.fillText('0', L, height - 5);
+  };
+  const mark = x => {
+    g.strokeStyle = css('--mark');
+    g.beginPath(); g.moveTo(x, T); g.lineTo(x, B); g.stroke();
+  };
+  return {g, L, R, T, B, y, axes, mark};
+}
+function drawMemory(at) {
   const sums = M.memory.map(m => varying.reduce((s, k) => s + m[k], 0));
-  const top = Math.max(1, ...sums) * 1.06, end = Math.max(M.memory[M.memory.length - 1].ms, beginMs + 1e-9);
-  const L = 58, R = width - 8, T = 6, B = height - 20;
-  const x = t => L + (t - beginMs) / (end - beginMs) * (R - L), y = b => B - b / top * (B - T);
+  const p = plot('memory', varying.length && Math.max(1, ...sums) * 1.06);
+  if (!p) return;
+  const {g, L, R, T, B, y, axes, mark} = p, end = Math.max(M.memory[M.memory.length - 1].ms, beginMs + 1e-9);
+  const x = t => L + (t - beginMs) / (end - beginMs) * (R - L);
   g.fillStyle = css('--grid');
   for (const f of M.flushes) g.fillRect(x(f.start_ms), T, Math.max(1, x(f.start_ms + f.ms) - x(f.start_ms)), B - T);
   const below = M.memory.map(() => 0);
@@ -431,21 +451,12 @@ function drawMemory(at) {
     M.memory.forEach((m, i) => below[i] += m[k]);
   }
   g.globalAlpha = 1;
-  g.fillStyle = css('--dim');
-  g.strokeStyle = css('--line');
-  g.beginPath(); g.moveTo(L, T); g.lineTo(L, B + .5); g.lineTo(R, B + .5); g.stroke();
-  g.textAlign = 'right';
-  for (const part of [0, .5, 1]) g.fillText(bytes(top * part), L - 6, y(top * part) + (part ? 9 : 0));
-  g.textAlign = 'left';
-  g.fillText('0', L, height - 5);
-  g.textAlign = 'right';
-  g.fillText(ms(end - beginMs), R, height - 5);
+  axes(ms(end - beginMs));
   if (at === undefined) return;
   const t = beginMs + (at - L) / (R - L) * (end - beginMs);
   let i = 0;
   while (i + 1 < M.memory.length && M.memory[i + 1].ms <= t) ++i;
-  g.strokeStyle = css('--mark');
-  g.beginPath(); g.moveTo(at, T); g.lineTo(at, B); g.stroke();
+  mark(at);
   return M.memory[i];
 }
 $('memory').addEventListener('mousemove', e => {
@@ -458,6 +469,44 @@ $('memory').addEventListener('mousemove', e => {
   t.style.top = Math.max(4, e.clientY - t.offsetHeight - 12) + 'px';
 });
 $('memory').addEventListener('mouseleave', () => { $('tip').hidden = true; drawMemory(); });
+
+//===--- Rows over launches ---===//
+const W = M.rows;
+{
+  const at = kernels.find(k => k.kernel === W.peak_kernel);
+  $('rowsNote').textContent = !W.peak_rows ? 'No rows.' : 'Of a run that nobody looks at: at most ' + bytes(W.peak_rows) + ', while launch ' + W.peak_launch + ' of ' + W.launches +
+    ' runs' + (at ? ' (' + at.name + ')' : '') + '. Held then:';
+  const table = $('holders'), head = el('tr');
+  for (const h of ['kernel', 'bytes', 'records', 'bytes of each', 'where']) head.append(el('th', '', h));
+  if (W.terms.length) table.append(head);
+  for (const t of W.terms) {
+    const row = el('tr'), first = el('td'), where = el('td');
+    first.append(el('b', '', t.name));
+    where.append(lineLink(t.place));
+    row.append(first, el('td', '', bytes(t.bytes)), el('td', '', digits(t.records, 0)), el('td', '', t.bytes_of_record), where);
+    row.title = t.extents.map(e => e.name + ': ' + e.least + ' to ' + e.most + ', ' + e.sum + ' in all').join('\n');
+    row.addEventListener('mouseenter', () => select({kernel: t.kernel}));
+    row.addEventListener('mouseleave', () => select(null));
+    table.append(row);
+  }
+  $('rows').setAttribute('aria-label', 'rows at most ' + bytes(W.peak_rows));
+}
+function drawRows() {
+  const p = plot('rows', W.peak_rows * 1.06);
+  if (!p) return;
+  const {g, L, R, B, y, axes, mark} = p, x = launch => L + launch / Math.max(1, W.launches) * (R - L);
+  g.fillStyle = css('--m-rows');
+  g.beginPath();
+  g.moveTo(L, B);
+  W.rows.forEach(([launch, held], i) => {
+    g.lineTo(x(launch), y(held));
+    g.lineTo(x(i + 1 < W.rows.length ? W.rows[i + 1][0] : W.launches), y(held));
+  });
+  g.lineTo(R, B);
+  g.fill();
+  axes('launch ' + W.launches);
+  mark(x(W.peak_launch));
+}
 
 //===--- Layers, calls, kernels ---===//
 tree($('layers'), 'layer', '.', true, byLayer(M.layers));
@@ -482,7 +531,7 @@ tree($('calls'), 'calls', ' › ', false, M.calls.map(c => ({way: c.calls.length
   });
 }
 
-function draw() { legend(); drawSchedule(); drawMemory(); }
+function draw() { legend(); drawSchedule(); drawMemory(); drawRows(); }
 addEventListener('resize', draw);
 matchMedia('(prefers-color-scheme: dark)').addEventListener('change', draw);
 draw();

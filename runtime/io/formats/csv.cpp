@@ -79,7 +79,7 @@ std::vector<Cell> cellsOf(std::string_view row, char separator) {
       if (at + 1 == row.size() && row[at] == '"')
         ++at; // the closing quote ends the row
       if (at < row.size() && row[at] != separator)
-        throw TextError{at, "text behind the closing quote of a cell"};
+        throw TextError{at, "text after the closing quote of a cell"};
     } else {
       size_t end = std::min(row.find(separator, at), row.size());
       cell.text = row.substr(at, end - at);

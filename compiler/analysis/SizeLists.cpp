@@ -1,0 +1,203 @@
+//===- SizeLists.cpp - Lists, with bounds -----------------------------===//
+
+#include "compiler/analysis/SizeWalk.h"
+
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+
+namespace sheaf::passes {
+bool SizeWalk::visitLists(Operation *op) {
+  bool known = true;
+  Type type = op->getNumResults() == 1 ? op->getResult(0).getType() : Type();
+  llvm::TypeSwitch<Operation *>(op)
+      .Case([&](ir::ListMakeOp make) {
+        SizeValue list;
+        list.kind = SizeValue::List;
+        list.parts = of(make.getElements());
+        list.number = SizeNumber::exactly(static_cast<int64_t>(list.parts.size()));
+        list.isWhole = list.parts.size() <= kMostElements;
+        if (!list.isWhole) {
+          SizeValue element = withoutWays(*elementOf(list));
+          list.parts.assign(1, std::move(element));
+        }
+        heap(listBytes(type, list.number.most));
+        set(op->getResult(0), std::move(list));
+      })
+      .Case([&](ir::ConsOp cons) { grow(op, of(cons.getTail()), of(cons.getHead()), true); })
+      .Case(
+          [&](ir::AppendOp append) { grow(op, of(append.getInit()), of(append.getLast()), false); })
+      .Case([&](ir::ListConcatOp concat) {
+        const SizeValue &a = of(concat.getLhs()), &b = of(concat.getRhs());
+        SizeValue list;
+        list.kind = SizeValue::List;
+        list.number = sum(a.number, b.number);
+        list.isWhole = a.isWhole && b.isWhole && a.parts.size() + b.parts.size() <= kMostElements;
+        list.parts = a.parts;
+        list.parts.insert(list.parts.end(), b.parts.begin(), b.parts.end());
+        if (!list.isWhole) {
+          list.sums = a.sums;
+          for (const auto &[symbol, all] : b.sums)
+            list.sums[symbol] += all;
+          std::optional<SizeValue> element = elementOf(list);
+          list.parts.clear();
+          if (element)
+            list.parts.push_back(withoutWays(std::move(*element)));
+        }
+        // With room as it grows, and joined where it is in pieces.
+        heap(Bound(2) * listBytes(type, Bound(3) * list.number.most + Bound(8)));
+        set(op->getResult(0), std::move(list));
+      })
+      .Case([&](ir::LenOp len) {
+        set(op->getResult(0), numberValue(SizeNumber(of(len.getList()).number)));
+      })
+      .Case([&](ir::ListGetOp get) {
+        const SizeValue &list = of(get.getList());
+        std::optional<int64_t> index = of(get.getIndex()).number.exact();
+        if (list.isWhole && index && static_cast<size_t>(*index) < list.parts.size())
+          set(op->getResult(0), SizeValue(list.parts[static_cast<size_t>(*index)]));
+        else
+          set(op->getResult(0), largestElement(list));
+      })
+      .Case([&](ir::ListSliceOp slice) {
+        SizeValue list = of(slice.getList());
+        const SizeNumber &lo = of(slice.getLo()).number, &hi = of(slice.getHi()).number;
+        heap(mayChain_ ? listBytes(type, Bound(2) * list.number.most) : Bound(kListBytes));
+        if (list.isWhole && lo.exact() && hi.exact() && *lo.exact() <= *hi.exact() &&
+            static_cast<size_t>(*hi.exact()) <= list.parts.size()) {
+          list.parts.assign(list.parts.begin() + *lo.exact(), list.parts.begin() + *hi.exact());
+          list.number = SizeNumber::exactly(static_cast<int64_t>(list.parts.size()));
+        } else {
+          std::optional<SizeValue> element = elementOf(list);
+          if (list.isWhole) {
+            list.parts.clear();
+            if (element)
+              list.parts.push_back(withoutWays(std::move(*element)));
+          }
+          bool isTail = lo.least >= 1;
+          list.isWhole = list.parts.empty();
+          // To the end of the list: as many less as there are before.
+          auto len = slice.getHi().getDefiningOp<ir::LenOp>();
+          bool toEnd = len && len.getList() == slice.getList();
+          int64_t least = toEnd && lo.exact() ? leastSum(list.number.least, -*lo.exact()) : 0;
+          list.number = {std::max<int64_t>(least, 0),
+                         list.number.most.less(isTail ? static_cast<double>(lo.least) : 0)};
+          if (std::optional<int64_t> end = hi.exact(); end && *end < mostOf(list.number))
+            list.number.most = Bound(static_cast<double>(*end));
+          if (list.way)
+            list.way = isTail ? std::optional(*list.way + "t;") : std::nullopt;
+        }
+        set(op->getResult(0), std::move(list));
+      })
+      .Case([&](ir::ReverseOp reverse) {
+        SizeValue list = of(reverse.getList());
+        list.way.reset();
+        std::reverse(list.parts.begin(), list.parts.end());
+        heap(listBytes(type, list.number.most));
+        set(op->getResult(0), std::move(list));
+      })
+      .Case([&](ir::ZipOp zip) {
+        SizeValue list;
+        list.kind = SizeValue::List;
+        Values lists = of(zip.getLists());
+        bool first = true;
+        size_t elements = 1;
+        list.isWhole = true;
+        for (const SizeValue &part : lists) {
+          // All have as many elements, or the instance ends.
+          if (first || mostOf(part.number) < mostOf(list.number))
+            list.number.most = part.number.most;
+          list.number.least = std::max(first ? 0 : list.number.least, part.number.least);
+          first = false;
+          for (const auto &[symbol, all] : part.sums)
+            list.sums[symbol] = Bound::max(list.sums[symbol], all);
+          list.isWhole &= part.isWhole && part.parts.size() == lists.front().parts.size();
+          if (part.parts.empty())
+            list.number = SizeNumber::exactly(0);
+        }
+        if (lists.empty() || list.number.exact() == 0) {
+          list.number = SizeNumber::exactly(0);
+          list.isWhole = true;
+          elements = 0;
+        } else if (list.isWhole) {
+          elements = lists.front().parts.size();
+        }
+        for (size_t i = 0; i < elements; ++i) {
+          SizeValue &tuple = list.parts.emplace_back();
+          tuple.kind = SizeValue::Tuple;
+          for (const SizeValue &part : lists)
+            tuple.parts.push_back(list.isWhole ? part.parts[i] : *elementOf(part));
+        }
+        heap(listBytes(type, list.number.most));
+        set(op->getResult(0), std::move(list));
+      })
+      .Case([&](ir::RangeOp range) {
+        const SizeNumber &lo = of(range.getLo()).number, &hi = of(range.getHi()).number;
+        SizeValue list;
+        list.kind = SizeValue::List;
+        std::optional<int64_t> begin = lo.exact(), end = hi.exact();
+        if (begin && end &&
+            std::max(*begin, *end) - *begin <= static_cast<int64_t>(kMostElements)) {
+          for (int64_t i = *begin; i < *end; ++i)
+            list.parts.push_back(numberValue(i));
+          list.number = SizeNumber::exactly(static_cast<int64_t>(list.parts.size()));
+          list.isWhole = true;
+        } else {
+          double from = static_cast<double>(lo.least);
+          list.number.least = 0;
+          if (lo.least < INT32_MIN)
+            list.number.most =
+                Bound::symbol(symbols_.unknown(op->getLoc(), "the length of a range"));
+          else
+            list.number.most = from >= 0 ? hi.most.less(from) : hi.most + Bound(-from);
+          if (begin && end)
+            list.number.least = std::max<int64_t>(0, *end - *begin);
+          list.parts.push_back(numberValue({lo.least, hi.most}));
+        }
+        heap(listBytes(type, list.number.most));
+        set(op->getResult(0), std::move(list));
+      })
+      .Case([&](ir::RowsOp rows) {
+        SizeValue row = of(rows.getTensor());
+        SizeValue list;
+        list.kind = SizeValue::List;
+        list.number = row.dims.front();
+        row.dims.erase(row.dims.begin());
+        list.parts.push_back(std::move(row));
+        heap(listBytes(type, list.number.most));
+        set(op->getResult(0), std::move(list));
+      })
+      .Case([&](ir::MapOp map) { visitMap(map); })
+      .Case([&](ir::FilterOp filter) { visitFilter(filter); })
+      .Case<ir::FoldOp, ir::ScanOp>([&](Operation *loop) { visitFold(loop); })
+      .Default([&](Operation *) { known = false; });
+  return known;
+}
+
+/// A list with one more element at one end. It may have to be copied first, with room for as many,
+/// and where lists may be in pieces it may have to be joined before and after that.
+void SizeWalk::grow(Operation *op, const SizeValue &list, const SizeValue &added, bool front) {
+  Type type = op->getResult(0).getType();
+  const Bound &length = list.number.most;
+  MemoryUseBound *once = mayChain_ ? nullptr : onceFor(op);
+  if (once) {
+    heap(Bound(2) * listBytes(type, Bound(3)));
+    once->heapBytes += Bound(2) * listBytes(type, Bound(5) * length + Bound(12));
+  } else {
+    heap(Bound(kListBytes) +
+         Bound(2) * listBytes(type, Bound(mayChain_ ? 3 : 2) * length + Bound(5)));
+  }
+  SizeValue longer = list;
+  longer.way.reset();
+  longer.number = sum(list.number, SizeNumber::exactly(1));
+  if (list.isWhole && list.parts.size() < kMostElements) {
+    longer.parts.insert(front ? longer.parts.begin() : longer.parts.end(), added);
+  } else {
+    longer.isWhole = false;
+    std::optional<SizeValue> element = elementOf(list);
+    longer.parts.assign(1, withoutWays(element ? joined(*element, added) : added));
+  }
+  set(op->getResult(0), std::move(longer));
+}
+
+} // namespace sheaf::passes

@@ -1,0 +1,342 @@
+//===- SizeLoops.cpp - Loops over lists, with bounds ----------------------===//
+
+#include "compiler/analysis/SizeWalk.h"
+
+#include "compiler/analysis/OpQueries.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/SaveAndRestore.h"
+
+using namespace mlir;
+
+namespace sheaf::passes {
+namespace {
+
+/// How often a loop's body is looked at for what it carries before that counts as not known.
+constexpr int kMostLoopRounds = 8;
+
+/// Every bound of a value, in order. Two values that were made in the same way have as many.
+void boundsOf(SizeValue &value, std::vector<Bound *> &bounds) {
+  if (value.kind == SizeValue::Number || value.kind == SizeValue::List)
+    bounds.push_back(&value.number.most);
+  for (SizeNumber &dim : value.dims)
+    bounds.push_back(&dim.most);
+  for (auto &[symbol, sum] : value.sums)
+    bounds.push_back(&sum);
+  for (SizeValue &part : value.parts)
+    boundsOf(part, bounds);
+}
+
+/// Whether they differ in nothing but numbers, and lists have sums of the same symbols.
+bool sameForm(const SizeValue &a, const SizeValue &b) {
+  return a.kind == b.kind && a.isWhole == b.isWhole && a.dims.size() == b.dims.size() &&
+         llvm::equal(llvm::make_first_range(a.sums), llvm::make_first_range(b.sums)) &&
+         a.parts.size() == b.parts.size() && a.tree == b.tree &&
+         llvm::all_of(llvm::zip(a.parts, b.parts),
+                      [](auto pair) { return sameForm(std::get<0>(pair), std::get<1>(pair)); });
+}
+
+/// Nothing, in the form of a value.
+SizeValue emptied(const SizeValue &value) {
+  return mapBounds(value, [](const Bound &) { return Bound(); });
+}
+
+/// A value in the form of one that it is within: with lists as these know them. Null where that is
+/// another.
+std::optional<SizeValue> inForm(const SizeValue &value, const SizeValue &form) {
+  if (value.kind != form.kind)
+    return std::nullopt;
+  SizeValue result = value;
+  std::vector<SizeValue> parts = value.parts;
+  if (form.kind == SizeValue::List && !form.isWhole) {
+    result.isWhole = false;
+    for (const auto &[symbol, sum] : form.sums)
+      result.sums.try_emplace(symbol);
+    std::optional<SizeValue> element = elementOf(value);
+    parts.assign(1, element ? *element : emptied(form.parts.front()));
+  }
+  if (parts.size() != form.parts.size())
+    return std::nullopt;
+  result.parts.clear();
+  for (auto [part, other] : llvm::zip(parts, form.parts)) {
+    std::optional<SizeValue> own = inForm(part, other);
+    if (!own)
+      return std::nullopt;
+    result.parts.push_back(std::move(*own));
+  }
+  return result;
+}
+
+bool sameLeast(const SizeValue &a, const SizeValue &b) {
+  return a.number.least == b.number.least &&
+         llvm::equal(a.dims, b.dims,
+                     [](const SizeNumber &x, const SizeNumber &y) { return x.least == y.least; }) &&
+         llvm::all_of(llvm::zip(a.parts, b.parts),
+                      [](auto pair) { return sameLeast(std::get<0>(pair), std::get<1>(pair)); });
+}
+
+SizeValue listOf(SizeNumber length, std::optional<SizeValue> element, SizeSums sums) {
+  SizeValue list;
+  list.kind = SizeValue::List;
+  list.number = std::move(length);
+  list.sums = std::move(sums);
+  if (element && element->kind != SizeValue::Never)
+    list.parts.push_back(std::move(*element));
+  else
+    list.isWhole = true;
+  return list;
+}
+
+} // namespace
+
+std::pair<SizeValue, SizeSums> SizeWalk::freshElement(const SizeValue &list) {
+  std::optional<SizeValue> element = elementOf(list);
+  if (!element) {
+    SizeValue never;
+    never.kind = SizeValue::Never;
+    return {never, {}};
+  }
+  std::map<unsigned, Bound> names;
+  SizeSums sums;
+  for (const auto &[symbol, sum] : list.sums) {
+    unsigned fresh = symbols_.element();
+    names[symbol] = Bound::symbol(fresh);
+    sums[fresh] = sum;
+  }
+  if (names.empty())
+    return {*element, sums};
+  return {mapBounds(*element,
+                    [&](const Bound &bound) {
+                      return bound.substitute([&](unsigned symbol) {
+                        auto it = names.find(symbol);
+                        return it == names.end() ? nullptr : &it->second;
+                      });
+                    }),
+          sums};
+}
+
+/// The body once, as each of `count` elements runs it. With `counts` what it takes is added.
+SizeValue SizeWalk::runBody(Block &body, Values args, const Bound &count, const SizeSums &sums,
+                            bool counts) {
+  for (auto [argument, value] : llvm::zip(body.getArguments(), args))
+    set(argument, value);
+  MemoryUseBound own, *outer = std::exchange(use_, &own);
+  std::set<std::string> before;
+  if (taken() && !counts)
+    before = *taken();
+  Values results;
+  try {
+    results = walk(body);
+  } catch (...) {
+    use_ = outer;
+    throw;
+  }
+  use_ = outer;
+  if (counts)
+    addSum(*use_, own, count, sums, symbols_);
+  else if (taken())
+    *taken() = std::move(before);
+  return results.front();
+}
+
+void SizeWalk::visitMap(ir::MapOp map) {
+  SizeValue list = of(map.getList());
+  Block &body = map.getBody().front();
+  heap(listBytes(map.getType(), list.number.most));
+  if (list.isWhole) {
+    SizeValue result = listOf(list.number, std::nullopt, {});
+    for (auto [i, element] : llvm::enumerate(list.parts))
+      result.parts.push_back(
+          runBody(body, {element, numberValue(static_cast<int64_t>(i))}, Bound(1), {}, true));
+    return set(map.getResult(), std::move(result));
+  }
+  auto [element, sums] = freshElement(list);
+  beginElements(element);
+  size_t results = callResults();
+  SizeValue made = runBody(body, {element, numberValue({0, list.number.most.less(1)})},
+                           list.number.most, sums, true);
+  addCallResults(sums, results);
+  endElements();
+  set(map.getResult(), listOf(list.number, keepWays(std::move(made), element), std::move(sums)));
+}
+
+void SizeWalk::visitFilter(ir::FilterOp filter) {
+  SizeValue list = of(filter.getList());
+  Block &body = filter.getBody().front();
+  heap(Bound(kListBytes) + listBytes(filter.getType(), list.number.most));
+  if (list.isWhole) {
+    SizeValue kept = listOf(SizeNumber::exactly(0), std::nullopt, {});
+    bool known = true;
+    std::vector<SizeValue> mayBe;
+    for (auto [i, element] : llvm::enumerate(list.parts)) {
+      SizeValue stays =
+          runBody(body, {element, numberValue(static_cast<int64_t>(i))}, Bound(1), {}, true);
+      std::optional<int64_t> is = stays.number.exact();
+      known &= is.has_value();
+      if (is != 0)
+        mayBe.push_back(element);
+    }
+    kept.number = {known ? static_cast<int64_t>(mayBe.size()) : 0,
+                   Bound(static_cast<double>(mayBe.size()))};
+    kept.isWhole = known || mayBe.empty();
+    kept.parts = std::move(mayBe);
+    if (!kept.isWhole) {
+      SizeValue element = withoutWays(*elementOf(kept));
+      kept.parts.assign(1, std::move(element));
+    }
+    return set(filter.getResult(), std::move(kept));
+  }
+  auto [element, sums] = freshElement(list);
+  beginElements(element);
+  runBody(body, {element, numberValue({0, list.number.most.less(1)})}, list.number.most, sums,
+          true);
+  endElements();
+  list.number.least = 0;
+  list.way.reset();
+  set(filter.getResult(), std::move(list));
+}
+
+/// What a fold or scan carries, whatever the element. `growth`: symbols in it that stand for what
+/// grows with the elements, and their largest values.
+SizeValue SizeWalk::invariantOf(Operation *loop, const SizeValue &init, const SizeValue &element,
+                                const SizeValue &number, const Bound &count, const SizeSums &sums,
+                                std::map<unsigned, Bound> &growth) {
+  Block &body = loop->getRegion(0).front();
+  auto next = [&](const SizeValue &carried) {
+    SizeValue result = runBody(body, {carried, element, number}, count, sums, false);
+    // Of an element that was, all that is known is that it is one.
+    return mapBounds(withoutWays(std::move(result)),
+                     [&](const Bound &bound) { return largestOf(bound, sums); });
+  };
+  SizeValue carried = withoutWays(init);
+  SizeValue more = joined(carried, next(carried));
+  if (more == carried)
+    return carried;
+  carried = std::move(more);
+  more = joined(carried, next(carried));
+  if (more == carried)
+    return carried;
+
+  // What grows by as much at each element is what it began with and all of these together. The
+  // increment is looked at in symbols of the element.
+  if (sameForm(carried, more) && sameLeast(carried, more)) {
+    SizeValue general = carried;
+    {
+      std::vector<Bound *> now, after, first;
+      boundsOf(general, now);
+      boundsOf(more, after);
+      // Else with what it is after the first element.
+      SizeValue start = inForm(withoutWays(init), carried).value_or(carried);
+      if (!sameForm(start, carried))
+        start = carried;
+      boundsOf(start, first);
+      std::vector<std::pair<size_t, unsigned>> grown;
+      for (size_t i = 0; i < now.size(); ++i)
+        if (!(*now[i] == *after[i])) {
+          grown.emplace_back(i, symbols_.element());
+          *now[i] = Bound::symbol(grown.back().second);
+        }
+      size_t results = callResults();
+      SizeValue result = withoutWays(runBody(body, {general, element, number}, count, sums, false));
+      SizeSums all = sums;
+      addCallResults(all, results);
+      SizeValue reached = joined(general, result);
+      bool linear = sameForm(general, reached) && sameLeast(general, reached);
+      std::vector<Bound *> end;
+      if (linear)
+        boundsOf(result.kind == general.kind && sameForm(general, result) ? result : reached, end);
+      std::map<unsigned, Bound> values;
+      for (size_t i = 0; linear && i < now.size(); ++i) {
+        auto it = llvm::find_if(grown, [&](auto &entry) { return entry.first == i; });
+        if (it == grown.end()) {
+          linear = largestOf(*end[i], sums).isWithin(*now[i]);
+          continue;
+        }
+        Bound step;
+        for (const auto &[term, coefficient] : end[i]->terms()) {
+          bool isOwn = term == Bound::Term{it->second};
+          bool hasGrown = llvm::any_of(
+              grown, [&](auto &entry) { return llvm::is_contained(term, entry.second); });
+          if (isOwn && coefficient <= 1)
+            continue;
+          linear &= !hasGrown;
+          step.add(term, coefficient);
+        }
+        values[it->second] = *first[i] + sumOf(step, count, all, symbols_);
+      }
+      if (linear) {
+        growth = std::move(values);
+        return general;
+      }
+    }
+  }
+
+  const std::string what = "what a loop carries from element to element";
+  for (int round = 0; round < kMostLoopRounds; ++round) {
+    SizeValue wide = widened(carried, next(carried), [&](const Bound &, const Bound &) {
+      return Bound::symbol(symbols_.unknown(loop->getLoc(), what));
+    });
+    if (wide == carried)
+      return carried;
+    carried = std::move(wide);
+  }
+  return unknown(loop->getOperand(0).getType(), loop->getLoc(), what);
+}
+
+void SizeWalk::visitFold(Operation *loop) {
+  bool isScan = isa<ir::ScanOp>(loop);
+  // What is written out takes that for each element.
+  llvm::SaveAndRestore once(once_, static_cast<MemoryUseBound *>(nullptr));
+  SizeValue init = of(loop->getOperand(0)), list = of(loop->getOperand(1));
+  Block &body = loop->getRegion(0).front();
+  if (isScan)
+    heap(listBytes(loop->getResult(0).getType(), list.number.most));
+  if (list.isWhole) {
+    SizeValue carried = init, all = listOf(list.number, std::nullopt, {});
+    for (auto [i, element] : llvm::enumerate(list.parts)) {
+      carried = runBody(body, {carried, element, numberValue(static_cast<int64_t>(i))}, Bound(1),
+                        {}, true);
+      all.parts.push_back(carried);
+    }
+    return set(loop->getResult(0), isScan ? std::move(all) : std::move(carried));
+  }
+  auto [element, sums] = freshElement(list);
+  SizeValue number = numberValue({0, list.number.most.less(1)});
+  std::map<unsigned, Bound> growth;
+  auto grown = [&](const Bound &bound) {
+    return bound.substitute([&](unsigned symbol) {
+      auto it = growth.find(symbol);
+      return it == growth.end() ? nullptr : &it->second;
+    });
+  };
+  beginElements(element);
+  MemoryUseBound nothing;
+  once_ = &nothing;
+  SizeValue carried = invariantOf(loop, init, element, number, list.number.most, sums, growth);
+  endElements();
+
+  beginElements(element);
+  MemoryUseBound own, atOnce, *outer = std::exchange(use_, &own);
+  once_ = &atOnce;
+  SizeValue made;
+  try {
+    made = runBody(body, {carried, element, number}, Bound(1), {}, true);
+  } catch (...) {
+    use_ = outer;
+    throw;
+  }
+  use_ = outer;
+  endElements();
+  addSum(*use_, sheaf::passes::mapBounds(own, grown), list.number.most, sums, symbols_);
+  // Of the neediest element.
+  atOnce = sheaf::passes::mapBounds(
+      atOnce, [&](const Bound &bound) { return largestOf(grown(bound), sums); });
+  addSum(*use_, atOnce, Bound(1), {}, symbols_);
+  // What comes out is what goes on, or what the loop began with.
+  carried = mapBounds(carried, grown);
+  if (!isScan)
+    return set(loop->getResult(0), joined(withoutWays(init), std::move(carried)));
+  set(loop->getResult(0), listOf(list.number, std::move(carried), {}));
+}
+
+} // namespace sheaf::passes

@@ -1,0 +1,162 @@
+//===- SizeWalk.h - Walking a program with bounds ---------------*- C++ -*-===//
+//
+// Internal to the analysis of MemoryBound.h. SizeWalk.cpp has operations, SizeLoops.cpp loops over
+// lists, SizeCalls.cpp calls of functions that call themselves.
+//
+//===----------------------------------------------------------------------===//
+#ifndef SHEAF_COMPILER_ANALYSIS_SIZEWALK_H
+#define SHEAF_COMPILER_ANALYSIS_SIZEWALK_H
+
+#include "compiler/analysis/CallGraph.h"
+#include "compiler/analysis/MemoryBound.h"
+#include "runtime/model/layout.h"
+
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/MapVector.h"
+
+#include <set>
+
+namespace sheaf::passes {
+
+constexpr double kGranuleBytes = rt::kGranuleBytes;
+constexpr double kSlotBytes = sizeof(rt::Slot);
+constexpr double kListBytes = 72; ///< an rt::ListObject, and what its elements lie in
+
+/// Bytes of the slots that a value of a type takes.
+Bound slotBytes(mlir::Type type);
+/// Bytes of a list of that type with so many elements.
+Bound listBytes(mlir::Type list, const Bound &length);
+/// Bytes of a row of so many bytes, with padding.
+Bound rowBytes(const Bound &bytes);
+
+/// Lists with more elements are not looked at element by element.
+constexpr size_t kMostElements = 64;
+
+class SizeWalk {
+public:
+  using Values = std::vector<SizeValue>;
+  /// Sizes grow from call to call, and not by as much at each.
+  struct NotLinear {};
+
+  SizeWalk(mlir::ModuleOp module, const RecordingKernels &kernels, SizeSymbols &symbols);
+
+  /// What a function gives for these arguments. What it takes is added to use().
+  Values run(mlir::func::FuncOp func, const Values &args);
+  MemoryUseBound &use() { return *use_; }
+
+private:
+  using Env = llvm::DenseMap<mlir::Value, SizeValue>;
+
+  /// A way to bound a recursion came to nothing.
+  struct GivenUp {};
+
+  // Operations.
+  Values walk(mlir::Block &block);
+  void walk(mlir::Operation *op);
+  SizeValue &of(mlir::Value value) { return env_->find(value)->second; }
+  Values of(mlir::ValueRange values);
+  void set(mlir::Value value, SizeValue size);
+  void setUnknown(mlir::Operation *op, const std::string &what);
+  SizeValue unknown(mlir::Type type, mlir::Location where, const std::string &what) {
+    return unknownValue(type, module_, symbols_, where, what);
+  }
+  bool visitArithmetic(mlir::Operation *op);
+  bool visitValues(mlir::Operation *op);
+  bool visitLists(mlir::Operation *op);
+  SizeValue compare(mlir::Operation *op);
+  void visitBranches(mlir::Operation *op, llvm::ArrayRef<mlir::Block *> ways);
+  void visitMatch(ir::MatchOp match);
+  void visitApply(ir::ApplyOp apply);
+  void grow(mlir::Operation *op, const SizeValue &list, const SizeValue &added, bool front);
+
+  // Records.
+  void record(unsigned kernel, mlir::ValueRange args, mlir::Operation *op, const Bound &count,
+              bool onlyScratch = false);
+  Bound tensorBytes(const RecordMemory::Tensor &tensor, mlir::ArrayRef<SizeValue> args,
+                    mlir::Operation *op);
+  void heap(const Bound &bytes) { use_->heapBytes += bytes; }
+  /// Where something grows in place in a loop that is not written out: what the loop takes once.
+  MemoryUseBound *onceFor(mlir::Operation *op);
+
+  // Loops (SizeLoops.cpp).
+  void visitMap(ir::MapOp map);
+  void visitFilter(ir::FilterOp filter);
+  void visitFold(mlir::Operation *loop);
+  /// The element of a list in symbols that no one else has, and what these come to.
+  std::pair<SizeValue, SizeSums> freshElement(const SizeValue &list);
+  /// The body of a loop that is not written out.
+  SizeValue runBody(mlir::Block &body, Values args, const Bound &count, const SizeSums &sums,
+                    bool counts);
+  SizeValue invariantOf(mlir::Operation *loop, const SizeValue &init, const SizeValue &element,
+                        const SizeValue &number, const Bound &count, const SizeSums &sums,
+                        std::map<unsigned, Bound> &growth);
+
+  /// While a body runs for one element after the other: what of a data value each of them has.
+  void beginElements(const SizeValue &element);
+  void endElements();
+  /// Only of what belongs to the element it is known where it is.
+  static SizeValue keepWays(SizeValue made, const SizeValue &element);
+
+  // Calls (SizeCalls.cpp).
+  struct Visit;
+  Values call(mlir::func::FuncOp func, Values args, mlir::Operation *op);
+  Values summarise(mlir::func::FuncOp func, const Values &args, mlir::Operation *op);
+  Values unroll(mlir::func::FuncOp func, const Values &args);
+  /// Each node of an argument once.
+  Values visitNodes(mlir::func::FuncOp func, const Values &args, unsigned parameter);
+  /// A list, and what is left of it after its first elements, down to the empty one.
+  Values visitTails(mlir::func::FuncOp func, const Values &args, unsigned parameter);
+  /// At most so many calls; with `once` each makes one other at most.
+  Values visitCalls(mlir::func::FuncOp func, const Values &args, const Bound &calls, bool once);
+  /// How many calls a function makes that counts an int up to a limit.
+  std::optional<Bound> countedCalls(mlir::func::FuncOp func, const Values &args);
+  Values callInVisit(mlir::func::FuncOp func, const Values &args);
+  Values runInVisit(mlir::func::FuncOp func, MemoryUseBound &use);
+  Values finish(const Visit &visit, mlir::func::FuncOp func);
+  Values settle(Visit &visit, mlir::func::FuncOp func);
+  /// Sizes that calls have given since a body began, one for each of its elements: together they
+  /// are no more than those of all calls.
+  size_t callResults() const;
+  void addCallResults(SizeSums &sums, size_t begin);
+  void take(const std::string &way);
+  template <typename Run> std::optional<Values> attempt(Run run);
+  SizeValue nodeFields(const SizeValue &tree, const NodeKind &kind);
+  std::set<std::string> *taken();
+  mlir::func::FuncOp calleeOf(mlir::func::CallOp call) {
+    return symbolTable_.lookup<mlir::func::FuncOp>(call.getCallee());
+  }
+
+  mlir::ModuleOp module_;
+  mlir::SymbolTable symbolTable_;
+  CallGraph graph_;
+  const RecordingKernels &kernels_;
+  SizeSymbols &symbols_;
+  Env *env_ = nullptr;
+  MemoryUseBound *use_;
+  MemoryUseBound whole_;
+  bool mayChain_;                  ///< lists may be in pieces, which are joined where they are read
+  MemoryUseBound *once_ = nullptr; ///< of the loop around, whatever the number of its elements
+  /// The recursion whose body is looked at, and the one around it.
+  Visit *visit_ = nullptr;
+
+  /// Calls that are written out: those that have been, and those that are open.
+  struct Known {
+    mlir::Operation *func;
+    Values args, results;
+    MemoryUseBound use;
+  };
+  std::vector<Known> known_;
+  std::vector<std::pair<mlir::func::FuncOp, const Values *>> open_;
+  unsigned unrolled_ = 0;
+};
+
+/// `into` becomes at least both.
+void larger(MemoryUseBound &into, const MemoryUseBound &other);
+/// Adds what comes after it, for each element of `count`.
+void addSum(MemoryUseBound &into, const MemoryUseBound &each, const Bound &count,
+            const SizeSums &sums, const SizeSymbols &symbols);
+MemoryUseBound mapBounds(const MemoryUseBound &use, const std::function<Bound(const Bound &)> &map);
+
+} // namespace sheaf::passes
+
+#endif // SHEAF_COMPILER_ANALYSIS_SIZEWALK_H
