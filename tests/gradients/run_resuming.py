@@ -271,8 +271,8 @@ def longer(runner):
     runner.run("train", "--resume", "three", "--epochs", "8", "--lr", "0", "--patience", "30", code=1)
     config = runner.config("three")
     expect('--patience "30" instead of "0"' in config["history"][-1], str(config["history"]))
-    expect("gradients summed in order 2 instead of 1" in config["history"][-1] and
-           config["parts"] == "auto" and config["sums"] == 2, str(config["history"]))
+    expect("gradients summed in order 3 instead of 1" in config["history"][-1] and
+           config["parts"] == "auto" and config["sums"] == 3, str(config["history"]))
     text = runner.run("train", "--resume", "three", "--accumulate", "3", code=2)
     expect("--accumulate is given with --resume" in text, text)
     # The best weights, while their checkpoint is there.

@@ -116,7 +116,7 @@ TEST_F(FormatsTest, BadTables) {
   EXPECT_EQ(error("w,i\na,1,2"), "d.csv:2:5: 3 cells in a row of a table with 2 columns");
   EXPECT_EQ(error("w,i\n1"), "d.csv:2:1: 1 cell in a row of a table with 2 columns");
   EXPECT_EQ(error("w,i\n\"a,1\n"), "d.csv:2:1: a cell without its closing quote");
-  EXPECT_EQ(error("w,i\n\"a\"b,1\n"), "d.csv:2:4: text behind the closing quote of a cell");
+  EXPECT_EQ(error("w,i\n\"a\"b,1\n"), "d.csv:2:4: text after the closing quote of a cell");
   EXPECT_EQ(error("w,i\n"), "d.csv: no data: the file has no row");
   bench.options.strict = true;
   EXPECT_EQ(error("w,i,k\na,1,2"), "d.csv:1:1: no parameter is named 'k', as a column is");

