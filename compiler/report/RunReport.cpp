@@ -211,9 +211,9 @@ private:
       launch.flush = flushOf[i];
       // Under another policy depths are numbers of steps, and phases have no part in them.
       launch.phase = kernel.phase;
-      launch.depth = session_.policy() == rt::Policy::Depth
-                         ? bucket.depth - (kernel.phase << model_.depthBits)
-                         : bucket.depth;
+      launch.depth = rt::reorders(session_.policy())
+                         ? bucket.depth
+                         : bucket.depth - (kernel.phase << model_.depthBits);
       launch.rows = bucket.count;
       launch.ms = leastOf(all.launchMs[i]);
       launch.gflop = rt::sumOverRecords(kernel.flop, kernel.words, bucket) * 1e-9;

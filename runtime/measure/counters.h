@@ -35,6 +35,7 @@ struct Counters {
   /// Rows of flushes that were known as a whole before they ran (row_plan.h): how many, their
   /// bytes, those that they were given, and the least that any place for them has.
   uint64_t rowPlans = 0, promisedBytes = 0, plannedBytes = 0, leastBytes = 0;
+  uint64_t rowWindows = 0; ///< in which their launches ran (recorded_windows.h)
   /// In training: bytes of rows that the forward pass dropped, and records that the backward pass
   /// ran again for them.
   uint64_t droppedBytes = 0, recomputed = 0;

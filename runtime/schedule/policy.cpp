@@ -15,6 +15,8 @@ std::string_view policyName(Policy policy) {
     return "lookahead";
   case Policy::Search:
     return "search";
+  case Policy::Memory:
+    return "memory";
   case Policy::Auto:
     break;
   }
@@ -62,7 +64,7 @@ bool Scheduler::build(const Schedule &schedule, size_t begin, const RowSpace &ro
 
 void Scheduler::arrange(Policy policy, Schedule &schedule, size_t begin, const RowSpace &rows,
                         const PromisedRows *promised) {
-  if (failed_ || policy == Policy::Depth)
+  if (failed_ || !reorders(policy))
     return;
   // Launches of an earlier flush that are not in the graph would look like inputs: from then on
   // this mini-batch keeps the order of depth.

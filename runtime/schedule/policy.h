@@ -21,11 +21,16 @@ enum class Policy : uint8_t {
   Agenda,
   LookAhead,
   Search,
-  Auto ///< each of the first three for some mini-batches, then the fastest
+  Memory, ///< of depth, in windows of the order of recording (recorded_windows.h)
+  Auto    ///< each of the first three for some mini-batches, then the fastest
 };
 /// All but Auto.
 inline constexpr Policy kOrders[] = {Policy::Depth, Policy::Agenda, Policy::LookAhead,
-                                     Policy::Search};
+                                     Policy::Search, Policy::Memory};
+/// Whether the scheduler puts records into another order than that of depth.
+constexpr bool reorders(Policy policy) {
+  return policy != Policy::Depth && policy != Policy::Memory;
+}
 std::string_view policyName(Policy policy);
 std::optional<Policy> policyByName(std::string_view name);
 

@@ -73,7 +73,7 @@ Session::Impl::Impl(const Model &model, const SessionOptions &given)
       scheduler(model, meter, memory.records), rowPlan(model, meter, memory.records),
       forkWorth(model),
       collector(model, values.facts(), recorder, meter, memory.records, options.hostile),
-      dropped(model, meter, memory.records),
+      windows(model, meter, memory.records), dropped(model, meter, memory.records),
       placedRecords(meter, memory.records, alignof(uint64_t), size_t(64) << 10,
                     /*redzones=*/false) {
   checkModel(model);

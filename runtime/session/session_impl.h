@@ -11,6 +11,7 @@
 
 #include "runtime/backward/backward.h"
 #include "runtime/device/device.h"
+#include "runtime/schedule/recorded_windows.h"
 #include "runtime/schedule/row_plan.h"
 #include "runtime/session/emissions.h"
 #include "runtime/session/session.h"
@@ -146,6 +147,8 @@ struct Session::Impl {
   bool failedBesideOthers(const Wave &wave) const;
 
   // Rows that are promised until a whole wave is there (row_plan.h).
+  /// Rows that caches hold: more of them are best computed while they are near.
+  static constexpr uint64_t kNearBytes = uint64_t(4) << 20;
   /// What the records of the last mini-batches took.
   struct Usual {
     uint64_t records = 0, rowBytes = 0;
@@ -160,6 +163,13 @@ struct Session::Impl {
   /// Gives what was promised to the launches from `begin` on a place. Returns that of what no
   /// result needs; nothing when there is no room.
   std::optional<RowRange> placeRows(size_t begin);
+  RecordedWindows windows;    ///< of the launches that are planned for
+  uint64_t windowsOfPlan = 0; ///< 0: they run in order of depth
+  bool planInWindows(size_t begin, std::span<Slot *const> results);
+  bool planRows(size_t begin, std::span<Slot *const> results);
+  bool hasRoomForPlan() const;
+  bool cutInWindows(size_t begin, uint64_t granules);
+  bool planNarrower(size_t begin, std::span<Slot *const> results);
   std::optional<RowRange> allocatePlanned();
   void notePlan(uint64_t promised, uint64_t start);
   void giveBackPassing(size_t begin, const RowRange &passing);
@@ -215,7 +225,7 @@ struct Session::Impl {
   // The backward pass.
   /// The launches of this mini-batch in order of depth, whatever order they ran in.
   const Schedule &recorded() const { return mayReorder() ? reordered : schedule; }
-  bool mayReorder() const { return model.training && options.policy != Policy::Depth; }
+  bool mayReorder() const { return model.training && reorders(options.policy); }
   Ran last() { return {recorded(), folded, outcomes, walks, dropped, weightsOfRun}; }
   void checkGoesBack(const Ran &ran) const;
   GradientSeed seedOf(const Ran &ran, const Cotangent &cotangent, size_t number);

@@ -272,6 +272,7 @@ bool Session::Impl::collect(const std::function<void(LiveValues &)> &addResults)
   isWhole = false;
   handedOutBefore += recorder.rowSpace.handedOut();
   collector.giveBack(schedule, scheduler, policy);
+  windows.beginRun();
   if (rowObserver)
     rowObserver->collected(heldGranules());
   counters.evictions += recorder.known.takeEvictions();
@@ -308,6 +309,7 @@ void Session::Impl::beginRun() {
   recorder.scratch.beginRun();
   recorder.setComputed(0);
   scheduler.beginRun(recorder.rowSpace);
+  windows.beginRun();
   isWhole = true;
   handedOutBefore = 0;
   if (rowObserver)
@@ -420,7 +422,7 @@ void Session::Impl::giveUpNonFinite(std::span<const Instance> instances) {
     ++counters.failed;
   }
   // Recording by depth needs no graph: the next mini-batch has this memory.
-  if (traced && options.policy == Policy::Depth)
+  if (traced && !reorders(options.policy))
     scheduler.release();
 }
 

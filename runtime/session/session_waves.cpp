@@ -18,8 +18,6 @@ namespace sheaf::rt {
 // How much is walked
 //===----------------------------------------------------------------------===//
 
-/// Rows that caches hold: more of them are best computed while they are near.
-constexpr uint64_t kNearBytes = uint64_t(4) << 20;
 /// What is found again seldom is not worth keeping rows for.
 constexpr uint64_t kSeldom = 32;
 
@@ -155,7 +153,7 @@ bool Session::Impl::promises(const Wave &wave) {
     return drops();
   if (!mayPromise() || wave.isPlain || rowReuse == When::Never)
     return false;
-  if (rowReuse == When::Always || wave.isShort)
+  if (rowReuse == When::Always || policy == Policy::Memory || wave.isShort)
     return true;
   if (options.hostile) // both are to be tried
     return wave.members.empty() && walks.size() % 8 < 5;
@@ -179,71 +177,6 @@ void Session::Impl::noteUsual(uint64_t records, uint64_t promisedBytes) {
   usual.records = records;
   usual.rowBytes =
       promisedBytes + (handedOutBefore + recorder.rowSpace.handedOut()) * kGranuleBytes;
-}
-
-std::optional<RowRange> Session::Impl::placeRows(size_t begin) {
-  RowSpace &rows = recorder.rowSpace;
-  // Those of earlier waves have places already.
-  LiveValues results(model, values.facts(), meter, memory.records);
-  try {
-    results.beginPromised();
-    for (size_t number : wave->members)
-      if (outcomes[number].slots)
-        results.add(model.entry.resultType, outcomes[number].slots);
-  } catch (const std::bad_alloc &) {
-    return std::nullopt;
-  }
-  if (model.training)
-    return placeTraining(begin, results.promised());
-  if (!rowPlan.make(std::span(schedule).subspan(begin), recorder.promised, results.promised(),
-                    rows))
-    return std::nullopt;
-  std::optional<RowRange> passing = allocatePlanned();
-  if (passing)
-    rowPlan.apply(passing->begin);
-  return passing;
-}
-
-/// Rows for what the plan says that stays, and a place for all else. Nothing when there is no room.
-std::optional<RowRange> Session::Impl::allocatePlanned() {
-  auto allocate = [&](uint64_t granules) {
-    return recorder.rowSpace.allocateNow(static_cast<int64_t>(granules));
-  };
-  if (!rowPlan.placeStaying(allocate))
-    return std::nullopt;
-  uint64_t passing = allocate(rowPlan.passing());
-  if (passing == RowSpace::kFull)
-    return std::nullopt;
-  return RowRange{passing, rowPlan.passing()};
-}
-
-/// Counts a plan for so many granules that were promised.
-void Session::Impl::notePlan(uint64_t promised, uint64_t start) {
-  uint64_t taken = rowPlan.staying() + rowPlan.passing();
-  takenOfPromised = promised ? static_cast<double>(taken) / static_cast<double>(promised) : 1;
-  counters.rowPlans += 1;
-  counters.promisedBytes += promised * kGranuleBytes;
-  counters.plannedBytes += taken * kGranuleBytes;
-  counters.leastBytes += rowPlan.least() * kGranuleBytes;
-  counters.planNanoseconds += clockNow() - start;
-}
-
-/// All that was promised has run: none but results is needed any more, and their rows lie apart. In
-/// training what was dropped is known by its names from now on.
-void Session::Impl::giveBackPassing(size_t begin, const RowRange &passing) {
-  settle();
-  if (!model.training || !dropped.isEmpty())
-    isWhole = false; // several records may name the same rows
-  if (options.hostile)
-    checkGuards();
-  recorder.rowSpace.giveBackLast(passing.begin, passing.granules);
-  if (!dropped.isEmpty()) {
-    takeRecordedBack(begin);
-    dropped.takeNames(recorder.promised);
-  }
-  forgetCopies();
-  recorder.promised.forget();
-  recorder.known.forgetSeen(); // some of it names what was promised
 }
 
 //===----------------------------------------------------------------------===//

@@ -79,7 +79,7 @@ void Collector::giveBack(Schedule &schedule, Scheduler &scheduler, Policy policy
     uint64_t end = bits.next(at, false);
     needed += end - at;
     // What stays was made by none of the records to come; only other policies ask.
-    if (policy != Policy::Depth)
+    if (reorders(policy))
       scheduler.addInputs(recorder_.rowSpace.first() + at);
     at = bits.next(end, true);
   }

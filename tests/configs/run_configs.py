@@ -49,6 +49,7 @@ def configs(sheaf):
         "policy-agenda": ["--policy", "agenda", *hostile],
         "policy-lookahead": ["--policy", "lookahead", "--without", "phases"],
         "policy-search": ["--policy", "search", "--batch", "5"],
+        "policy-memory": ["--policy", "memory", *hostile],
         "policy-auto": ["--policy", "auto", "--batch", "1"],
         "little-fold-memory": ["--fold-memory", "2K", *hostile],
         "bf16": bf16,

@@ -1,5 +1,6 @@
 //===- row_plan_test.cpp - Places of promised rows ------------------------===//
 
+#include "runtime/schedule/recorded_windows.h"
 #include "runtime/schedule/row_plan.h"
 #include "runtime/schedule/when.h"
 #include "tests/runtime/tree_model.h"
@@ -14,7 +15,8 @@ namespace sheaf::rt {
 namespace {
 
 /// Kernels: Pair reads two tensors of any length and makes one; Part reads one and writes a part
-/// of a tensor that another record has reserved; Sum reads a list of rows of one granule.
+/// of a tensor that another record has reserved; Sum reads a list of rows of one granule. Each has
+/// a number, too.
 enum : uint32_t { kPair, kPart, kSum };
 
 Model model() {
@@ -28,9 +30,11 @@ Model model() {
   RecordWord out{RecordWord::Out, "out"};
   auto tensor = [](const char *name) { return RecordWord{RecordWord::Row, name, {-1, 16}}; };
   auto extent = [](const char *name) { return RecordWord{RecordWord::Extent, name}; };
-  kernel({tensor("x"), extent("x.0"), tensor("y"), extent("y.0"), out});
-  kernel({tensor("x"), extent("x.0"), out});
-  kernel({{RecordWord::List, "xs", {16}}, extent("xs.0"), out});
+  RecordWord number = extent("number");
+  kernel({tensor("x"), extent("x.0"), tensor("y"), extent("y.0"), number, out});
+  kernel({tensor("x"), extent("x.0"), number, out});
+  model.kernels.back().results = {{DType::F32, {{{1, {1}}}, {{16, {}}}}}}; // f32[x.0, 16]
+  kernel({{RecordWord::List, "xs", {16}}, extent("xs.0"), number, out});
   return model;
 }
 
@@ -46,10 +50,14 @@ public:
     uint32_t out, granules;
   };
 
-  void record(int count) {
+  /// `grows`: some are appended to tensors that have memory at once.
+  void record(int count, bool grows = true) {
     tensors_ = {{0, 1, 0}, {1, 3, 0}};
     for (int i = 0; i < count; ++i)
-      switch (below(8)) {
+      switch (below(grows ? 9 : 8)) {
+      case 8:
+        grow();
+        break;
       case 0:
         stack();
         break;
@@ -63,19 +71,22 @@ public:
       default:
         pair();
       }
-    for (auto &[key, bucket] : buckets_)
-      schedule_.push_back({key.first, key.second, bucket.words.data(),
-                           static_cast<int64_t>(bucket.records.size())});
+    toSchedule();
     for (int i = 0; i < 3; ++i)
       handles_.push_back(TensorHandle{any().id, 7}.pack());
+  }
+  /// A node of all pairs of nodes, one subtree after the other.
+  void tree(uint32_t height) {
+    handles_.push_back(TensorHandle{node(height).id, 7}.pack());
+    toSchedule();
   }
   /// A last tensor, of which a part in the middle is a result, and one of no size after it.
   void large(uint32_t granules) {
     uint32_t id = allocate(granules);
-    launches_.push_back({0, kPart, {0, 1, static_cast<int32_t>(id)}});
+    launches_.push_back({0, kPart, {0, 1, 0, static_cast<int32_t>(id)}});
     uint32_t none = allocate(0);
     launches_.push_back(
-        {1, kPart, {static_cast<int32_t>(id + granules / 2), 1, static_cast<int32_t>(none)}});
+        {1, kPart, {static_cast<int32_t>(id + granules / 2), 1, 0, static_cast<int32_t>(none)}});
     for (const auto &[depth, kernel, words] : launches_)
       schedule_.push_back({depth, kernel, words.data(), 1});
     handles_ = {TensorHandle{id + granules - 1, 7}.pack(), TensorHandle{none, 7}.pack()};
@@ -90,17 +101,27 @@ public:
     plan_.apply(passing);
   }
 
-  bool plan() {
+  /// `windows`: about so many.
+  bool plan(uint64_t windows = 1) {
     for (Slot &handle : handles_)
       needed_.push_back(&handle);
     asked_ = handles_;
+    if (windows > 1) {
+      size_t launches = schedule_.size();
+      EXPECT_TRUE(windows_.find(schedule_, promised_, rows_));
+      uint64_t cut = windows_.cut(promised_.granules() / windows + 1, schedule_, 0);
+      EXPECT_GE(cut, 1U);
+      EXPECT_LE(cut, windows);
+      EXPECT_GE(schedule_.size(), launches);
+    }
     return plan_.make(schedule_, promised_, needed_, rows_);
   }
 
   /// Runs what was planned on tags: what each record reads is what its makers wrote. `backwards`:
   /// the launches of one depth.
   void run(bool backwards) {
-    uint64_t staying = 1000, passing = staying + plan_.staying();
+    // Above all that has memory before.
+    uint64_t staying = 1000000, passing = staying + plan_.staying();
     apply(staying, passing);
     std::vector<RowPlan::Release> releases = plan_.releases();
     std::map<uint64_t, int> named, placed; ///< tags, by granule
@@ -138,7 +159,7 @@ private:
   };
   struct Bucket {
     std::vector<int32_t> words;
-    std::vector<Record> records;
+    int64_t count = 0;
   };
 
   uint32_t below(uint32_t n) { return static_cast<uint32_t>(random_() % n); }
@@ -152,8 +173,24 @@ private:
     Bucket &bucket = buckets_[{depth, kernel}];
     for (uint32_t word : words)
       bucket.words.push_back(static_cast<int32_t>(word));
+    bucket.words.push_back(static_cast<int32_t>(records_.size()));
     bucket.words.push_back(static_cast<int32_t>(record.out));
-    bucket.records.push_back(std::move(record));
+    ++bucket.count;
+    records_.push_back(std::move(record));
+  }
+  void toSchedule() {
+    for (auto &[key, bucket] : buckets_)
+      schedule_.push_back({key.first, key.second, bucket.words.data(), bucket.count});
+  }
+  Tensor node(uint32_t height) {
+    Tensor left{0, 1, 0}, right{0, 1, 0};
+    if (height > 0) {
+      left = node(height - 1);
+      right = node(height - 1);
+    }
+    Tensor made{allocate(1), 1, height + 1};
+    add(kPair, height, {0, {{left.id, 1}, {right.id, 1}}, made.id, 1}, {left.id, 1, right.id, 1});
+    return made;
   }
   void pair() {
     Tensor x = any(), y = any();
@@ -182,6 +219,21 @@ private:
     }
     tensors_.push_back({id, total, depth});
   }
+  /// As append(): rows that have memory before anything runs.
+  void grow() {
+    Tensor part = any();
+    if (part.granules > kRoom)
+      return pair();
+    if (room_.left < part.granules)
+      room_ = {{static_cast<uint32_t>(rows_.allocateNow(kRoom)), 0, 0}, kRoom};
+    uint32_t at = room_.grown.id + room_.grown.granules;
+    add(kPart, part.depth, {0, {{part.id, part.granules}}, at, part.granules},
+        {part.id, part.granules});
+    room_.left -= part.granules;
+    room_.grown.granules += part.granules;
+    room_.grown.depth = std::max(room_.grown.depth, part.depth + 1);
+    tensors_.push_back(room_.grown);
+  }
   void sum() {
     auto table = static_cast<uint32_t>(rows_.allocateNow(1));
     auto *ids = reinterpret_cast<uint32_t *>(rows_.address(table));
@@ -201,20 +253,21 @@ private:
 
   void launch(const ScheduledBucket &bucket, std::map<uint64_t, int> &named,
               std::map<uint64_t, int> &placed, int &tag) {
-    const Bucket &as = buckets_[{bucket.depth, bucket.kernel}];
     uint32_t words = described_.kernels[bucket.kernel].words;
-    for (size_t r = 0; r < as.records.size(); ++r) {
-      const Record &record = as.records[r];
+    for (int64_t r = 0; r < bucket.count; ++r) {
       const int32_t *word = bucket.records + r * words;
+      const Record &record = records_[static_cast<size_t>(word[words - 2])];
+      EXPECT_EQ(record.kernel, bucket.kernel);
       size_t next = 0;
       auto check = [&](uint32_t id) {
         auto [before, granules] = record.reads[next++];
-        if (!PromisedRows::has(before)) {
+        if (!PromisedRows::has(before))
           EXPECT_EQ(id, before);
-          return;
-        }
-        for (uint32_t g = 0; g < granules; ++g)
-          EXPECT_EQ(placed.contains(id + g) ? placed[id + g] : -1, named[before + g]);
+        if (before >= described_.paramGranules)
+          for (uint32_t g = 0; g < granules; ++g) {
+            EXPECT_TRUE(named.contains(before + g)) << "read before it is written";
+            EXPECT_EQ(placed.contains(id + g) ? placed[id + g] : -1, named[before + g]);
+          }
       };
       if (bucket.kernel == kSum) {
         auto *ids =
@@ -222,7 +275,7 @@ private:
         for (int32_t i = 0; i < word[1]; ++i)
           check(ids[i]);
       } else {
-        for (uint32_t i = 0; i + 1 < words; i += 2)
+        for (uint32_t i = 0; i + 2 < words; i += 2)
           check(static_cast<uint32_t>(word[i]));
       }
       auto out = static_cast<uint32_t>(word[words - 1]);
@@ -238,9 +291,16 @@ private:
   HostRows memory_{described_.paramGranules, uint64_t(1) << 22};
   RowSpace rows_{described_.paramGranules, memory_, meter_, rowKind_, false};
   PromisedRows promised_{meter_, kind_};
+  RecordedWindows windows_{described_, meter_, kind_};
   RowPlan plan_{described_, meter_, kind_};
   std::vector<Tensor> tensors_;
+  static constexpr uint32_t kRoom = 60;
+  struct Room {
+    Tensor grown;
+    uint32_t left;
+  } room_{};
   std::map<std::pair<uint32_t, uint32_t>, Bucket> buckets_;
+  std::vector<Record> records_; ///< by number
   Schedule schedule_;
   struct One {
     uint32_t depth, kernel;
@@ -261,12 +321,37 @@ TEST(RowPlan, NothingIsWrittenOverThatIsNeeded) {
   }
 }
 
+TEST(RowPlan, HoldsInWindowsOfRecording) {
+  for (uint64_t seed = 0; seed < 150; ++seed) {
+    Flush flush(2000 + seed);
+    flush.record(2 + 2 * static_cast<int>(seed));
+    ASSERT_TRUE(flush.plan(2 + seed % 7 * (seed % 11)));
+    flush.run(seed % 2 == 0);
+    ASSERT_FALSE(HasFailure()) << "seed " << seed;
+  }
+}
+
+/// What one branch of a tree leaves is all that the next ones must go on beside.
+TEST(RowPlan, NeedsLittleInWindows) {
+  std::vector<uint64_t> least;
+  for (uint64_t windows : {1, 8, 64}) {
+    Flush flush(0);
+    flush.tree(12);
+    ASSERT_TRUE(flush.plan(windows));
+    least.push_back(flush.planned().least());
+    flush.run(false);
+  }
+  EXPECT_GE(least[0], 4096u);
+  EXPECT_LE(least[1], least[0] / 6);
+  EXPECT_LE(least[2], least[0] / 40);
+}
+
 TEST(RowPlan, TakesLittleMoreThanIsNeededAtOneTime) {
   double worst = 0, sum = 0;
   constexpr int kFlushes = 40;
   for (uint64_t seed = 0; seed < kFlushes; ++seed) {
     Flush flush(1000 + seed);
-    flush.record(2000);
+    flush.record(2000, /*grows=*/false);
     ASSERT_TRUE(flush.plan());
     const RowPlan &plan = flush.planned();
     uint64_t taken = plan.staying() + plan.passing();
@@ -295,7 +380,7 @@ TEST(RowPlan, FindsPartsOfLargeTensors) {
 TEST(RowPlan, ForgetsFewOfManyPieces) {
   // More ranges are free at one time than are looked through.
   Flush flush(7);
-  flush.record(64000);
+  flush.record(64000, /*grows=*/false);
   ASSERT_TRUE(flush.plan());
   uint64_t taken = flush.planned().staying() + flush.planned().passing();
   EXPECT_LE(static_cast<double>(taken), 1.1 * static_cast<double>(flush.planned().least()));

@@ -269,8 +269,10 @@ void LimitOptions::add(CLI::App &app) {
       ->type_name("NUMBER");
   app.add_option(
          "--policy", policyText,
-         "in which order records run: depth, agenda, lookahead, search, or auto, which times the "
-         "first three on the first mini-batches; no result depends on it (default: depth)")
+         "in which order records run: depth, agenda, lookahead, search, memory, which needs few "
+         "rows "
+         "at a time, or auto, which times the first three on the first mini-batches; no result "
+         "depends on it (default: depth)")
       ->type_name("NAME");
   app.add_option("--forks", forksText,
                  "which calls that may wait for a read run beside those that make them: worth, "
@@ -316,7 +318,7 @@ void LimitOptions::check(ModelOptions &model) {
   std::optional<rt::Policy> named = rt::policyByName(policyText);
   if (!named)
     throw UsageError(fmt::format(
-        "--policy takes depth, agenda, lookahead, search and auto, not '{}'", policyText));
+        "--policy takes depth, agenda, lookahead, search, memory and auto, not '{}'", policyText));
   policy = *named;
   std::optional<rt::Forking> forks = rt::forkingByName(forksText);
   if (!forks)

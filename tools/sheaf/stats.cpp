@@ -43,9 +43,10 @@ std::string Statistics::text(const rt::Session &session, double loadMs, double r
   auto bytes = [](uint64_t count) { return driver::bytesText(static_cast<double>(count)); };
   if (c.rowPlans > 0)
     out += fmt::format("rows of {} flush{} used again: {} in {} (at least {} at one time), planned "
-                       "in {:.1f} ms\n",
+                       "in {:.1f} ms{}\n",
                        c.rowPlans, c.rowPlans == 1 ? "" : "es", bytes(c.promisedBytes),
-                       bytes(c.plannedBytes), bytes(c.leastBytes), ms(c.planNanoseconds));
+                       bytes(c.plannedBytes), bytes(c.leastBytes), ms(c.planNanoseconds),
+                       c.rowWindows ? fmt::format(", in {} windows", c.rowWindows) : "");
   if (c.droppedBytes > 0)
     out += fmt::format("{} of rows dropped; {} records ran again for them\n", bytes(c.droppedBytes),
                        c.recomputed);
@@ -97,6 +98,7 @@ std::string Statistics::json(const rt::Session &session, double loadMs, double r
          {"promised_bytes", c.promisedBytes},
          {"planned_bytes", c.plannedBytes},
          {"least_bytes", c.leastBytes},
+         {"windows", c.rowWindows},
          {"plan_ms", ms(c.planNanoseconds)},
          {"dropped_bytes", c.droppedBytes},
          {"recomputed_records", c.recomputed}}},
