@@ -15,6 +15,8 @@
 #include "compiler/ops/Shape.h"
 #include "runtime/memory/sanitizer.h"
 
+#include <array>
+
 namespace sheaf::ops {
 namespace {
 
@@ -104,7 +106,9 @@ ShapeResult matmulOfMatricesShape(std::span<const OperandType> operands, const A
                                   const DimOracle &oracle) {
   for (size_t i = 0; i < 2; ++i)
     if (const TensorType *type = operands[i].tensor(); type && type->dims.size() < 2)
-      return ShapeResult::fail("cannot attend with " + describe(operands[i]) + ": it has no rows",
+      return ShapeResult::fail("cannot multiply " + describe(operands[0]) + " by " +
+                                   describe(operands[1]) + " row by row: " + type->str() +
+                                   " is no matrix",
                                static_cast<int>(i));
   return matmulShape(operands, attrs, oracle);
 }
@@ -213,6 +217,65 @@ double matmulFlop(std::span<const std::vector<int64_t>> operands) {
   return flop;
 }
 
+//===----------------------------------------------------------------------===//
+// masked_matmul
+//===----------------------------------------------------------------------===//
+
+ShapeResult maskedShape(std::span<const OperandType> operands, const Attrs &attrs,
+                        const DimOracle &oracle) {
+  auto left = floatTensor(operands, 0, "multiply");
+  if (auto *error = std::get_if<ShapeError>(&left))
+    return *error;
+  auto operand = tensorOperand(operands, 2, "mask with");
+  if (auto *error = std::get_if<ShapeError>(&operand))
+    return *error;
+  TensorType &a = std::get<TensorType>(left), &mask = std::get<TensorType>(operand);
+  std::string what = "cannot mask " + a.str() + " with " + mask.str() + ": ";
+  if (mask.dtype != DType::Bool)
+    return ShapeResult::fail(what + "a mask is of bools (whether an element is read)", 2);
+  BroadcastMismatch mismatch;
+  auto joined = broadcastDims(a.dims, mask.dims, oracle, mismatch);
+  if (!joined)
+    return ShapeResult::fail(
+        what + describeMismatch(mismatch, a.dims.size(), mask.dims.size(), oracle), 2);
+  if (joined->size() != a.dims.size())
+    return ShapeResult::fail(what + "it has more axes", 2);
+  a.dims = std::move(*joined);
+  return matmulOfMatricesShape(std::array{OperandType{a}, operands[1]}, attrs, oracle);
+}
+
+std::string maskedReference(const RefTensors &operands, const Attrs &, const Arithmetic &arithmetic,
+                            std::span<RefTensor> results) {
+  const RefTensor &a = operands[0], &mask = operands[2];
+  RefTensor left = a;
+  for (size_t i = 1; i <= mask.shape.size(); ++i)
+    if (int64_t &extent = left.shape[left.shape.size() - i]; extent == 1)
+      extent = mask.shape[mask.shape.size() - i];
+  left.data.clear();
+  forEachIndex(left.shape, [&](const std::vector<int64_t> &index) {
+    bool isRead = mask.data[static_cast<size_t>(broadcastOffset(mask.shape, index))] != 0;
+    left.data.push_back(isRead ? a.data[static_cast<size_t>(broadcastOffset(a.shape, index))] : 0);
+  });
+  return matmulReference(left, operands[1], arithmetic, results[0], /*leavesOutZeros=*/true);
+}
+
+void addMasked(std::vector<Op> &ops) {
+  Op op;
+  op.name = "masked_matmul";
+  op.summary =
+      "the matrix product in which only those elements of a are read where a mask of bools "
+      "is true, and of b what they are multiplied by";
+  op.params = {{"a", ParamKind::Tensor}, {"b", ParamKind::Tensor}, {"mask", ParamKind::Tensor}};
+  op.shape = maskedShape;
+  op.reference = maskedReference;
+  op.batch = expand([](ExpandBuilder &b, ir::ApplyOp apply) -> std::vector<Value> {
+    Value a = apply.getOperand(0);
+    Value read = applyOne(b, "where", {apply.getOperand(2), a, number(b, 0, dtypeOf(a))});
+    return {applyOne(b, "matmul_seen", {read, apply.getOperand(1)})};
+  });
+  ops.push_back(std::move(op));
+}
+
 } // namespace
 
 void addProducts(std::vector<Op> &ops) {
@@ -294,6 +357,8 @@ void addProducts(std::vector<Op> &ops) {
   for (Op *op :
        {&matmul, &narrow, &scores, &seen, &narrowScores, &narrowSeen, &ofFactors, &seenOfFactors})
     ops.push_back(std::move(*op));
+
+  addMasked(ops);
 
   Op dot;
   dot.name = "dot";

@@ -124,6 +124,7 @@ from .ops.normalise import softmax as softmax
 from .ops.normalise import weighted_cross_entropy as weighted_cross_entropy
 from .ops.products import dot as dot
 from .ops.products import einsum as einsum
+from .ops.products import masked_matmul as masked_matmul
 from .ops.products import matmul as matmul
 from .ops.products import outer as outer
 from .ops.random import draws as draws

@@ -903,6 +903,35 @@ TEST(Plans, OfRowsOnlyWhatTheirMaskLetsThemSeeIsComputed) {
   EXPECT_EQ(seen(maskedScores("0xFFF0000000000000", "matmul")), 0);
 }
 
+/// A left operand that is 0 where a row does not see a column.
+TEST(Plans, AProductOfATriangleTakesTheStepsThatItsRowsSee) {
+  auto seen = [](const std::string &product) {
+    std::string text = R"(
+sheaf.block @tr args(2) {
+^bb0(%a: tensor<?x?xf32>, %v: tensor<?x19xf32>):
+  %n = sheaf.dim %a, 0 : tensor<?x?xf32>
+  %m = sheaf.dim %v, 0 : tensor<?x19xf32>
+  %l = arith.constant 0.0 : f64
+  %zero = sheaf.apply "scalar"(%l) {} : (f64) -> tensor<f32>
+  %rows = sheaf.apply "iota"(%n) {} : (i64) -> tensor<?xi32>
+  %row = sheaf.apply "reshape"(%rows, %n) {} : (tensor<?xi32>, i64) -> tensor<?x1xi32>
+  %column = sheaf.apply "iota"(%m) {} : (i64) -> tensor<?xi32>
+  %near = sheaf.apply "le"(%column, %row) {} : (tensor<?xi32>, tensor<?x1xi32>) -> tensor<?x?xi1>
+  %x = sheaf.apply "where"(%near, %a, %zero) {} : (tensor<?x?xi1>, tensor<?x?xf32>, tensor<f32>) -> tensor<?x?xf32>
+  %p = sheaf.apply ")" +
+                       product +
+                       R"("(%x, %v) {} : (tensor<?x?xf32>, tensor<?x19xf32>) -> tensor<?x19xf32>
+  sheaf.yield %p : tensor<?x19xf32>
+})";
+    return llvm::count_if(stagesOf(text), [](const std::string &stage) {
+      return stage.find("as far as rows see columns") != std::string::npos;
+    });
+  };
+  EXPECT_EQ(seen("matmul_seen"), 2);
+  // 0 times infinity in a product that leaves out nothing.
+  EXPECT_EQ(seen("matmul"), 0);
+}
+
 TEST(Plans, AProductIsComputedOnce) {
   auto stages = stagesOf(R"(
 sheaf.block @p args(1) {

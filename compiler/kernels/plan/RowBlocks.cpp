@@ -2,7 +2,9 @@
 //
 // What products of the record's own matrices leave, such as the scores of queries with keys, may
 // be much larger than its operands and what is made of it. Where all that reads it does so row by
-// row, or sums up its rows in their order, these need never be there together.
+// row, or sums up its rows in their order, these need never be there together. So it is with the
+// left operand of a product that leaves out zeros, if it follows from its rows which columns hold
+// others.
 //
 //===----------------------------------------------------------------------===//
 
@@ -62,8 +64,12 @@ public:
 
   void run() {
     for (unsigned stage = 0; stage < plan_.stages.size(); ++stage)
-      if (blockOf_[stage] < 0)
-        tryFrom(stage);
+      if (blockOf_[stage] < 0 && plan_.stages[stage].kind == Stage::Products)
+        tryFrom(stage, Worth::Always);
+    if (options_.skipUnseen)
+      for (unsigned stage = 0; stage < plan_.stages.size(); ++stage)
+        if (blockOf_[stage] < 0 && plan_.stages[stage].kind == Stage::Loop)
+          tryFrom(stage, Worth::WithBounds);
     putTogether();
   }
 
@@ -73,6 +79,8 @@ private:
     llvm::SmallSetVector<const Buffer *, 8> local;
   };
 
+  /// When it is worth to have a block.
+  enum class Worth { Always, WithBounds };
   /// How a stage goes with blocks of rows.
   enum class Way {
     Rows, ///< each of its rows can be computed apart: of local tensors it reads the same row
@@ -169,10 +177,24 @@ private:
     });
   }
 
-  /// Tries the rows of what a stage of products of the record's own matrices leaves.
-  void tryFrom(unsigned seed) {
+  /// Whether products that leave out zeros have this on their left.
+  bool isLeftOfSeen(const Buffer *buffer) const {
+    auto readers = readers_.find(buffer);
+    return readers != readers_.end() && llvm::any_of(readers->second, [&](unsigned number) {
+             return llvm::any_of(plan_.stages[number].accumulators, [&](const Accumulator &each) {
+               return each.product->leavesOutZeros &&
+                      plan_.bufferOf.lookup(each.product->segments.front().lhs) == buffer;
+             });
+           });
+  }
+
+  /// Tries the rows of what a stage leaves.
+  void tryFrom(unsigned seed, Worth worth) {
     const Stage &stage = plan_.stages[seed];
-    if (stage.kind != Stage::Products || stage.shape.size() < 2)
+    if (stage.shape.size() < 2)
+      return;
+    if (worth == Worth::WithBounds &&
+        llvm::none_of(stage.roots, [&](const Root &root) { return isLeftOfSeen(root.buffer); }))
       return;
     // As many rows as there are at a time need no block.
     std::optional<int64_t> rows = knownElements(ArrayRef(stage.shape).drop_back());
@@ -183,7 +205,7 @@ private:
       return;
     // What is made for the product may be needed whole elsewhere, before the product can begin.
     for (bool operandsToo : {true, false})
-      if (form(collect(seed, axes, operandsToo), axes))
+      if (form(collect(seed, axes, operandsToo), axes, worth))
         return;
   }
 
@@ -236,8 +258,9 @@ private:
     });
   }
 
-  /// Makes these stages a block, if there is an order in which they can go together.
-  bool form(const Candidate &block, ArrayRef<Dim> axes) {
+  /// Makes these stages a block, if there is an order in which they can go together and it is
+  /// worth it.
+  bool form(const Candidate &block, ArrayRef<Dim> axes, Worth worth) {
     if (readsItsOtherRows(block, axes))
       return false;
     auto number = static_cast<int>(plan_.rowBlocks.size());
@@ -246,10 +269,16 @@ private:
     for (unsigned member : block.stages)
       blockOf_[member] = number;
     plan_.rowBlocks.emplace_back().axes.assign(axes.begin(), axes.end());
-    if (inOrder().empty()) {
-      // Something between its stages would have to run before and after.
+    if (options_.skipUnseen)
+      findSeenColumns(plan_,
+                      {axes, block.stages.getArrayRef(), block.local.getArrayRef(), accesses_},
+                      plan_.rowBlocks.back());
+    // Something between its stages may have to run before and after.
+    if (inOrder().empty() ||
+        (worth == Worth::WithBounds && plan_.rowBlocks.back().bounds.empty())) {
       for (unsigned member : block.stages) {
         plan_.stages[member].sumsRows = false;
+        plan_.stages[member].seen = Seen::Nothing;
         blockOf_[member] = -1;
       }
       plan_.rowBlocks.pop_back();
@@ -261,10 +290,6 @@ private:
         buffer.rowBlock = number;
         buffer.blockAxes = axes.size();
       }
-    if (options_.skipUnseen)
-      findSeenColumns(plan_,
-                      {axes, block.stages.getArrayRef(), block.local.getArrayRef(), accesses_},
-                      plan_.rowBlocks.back());
     return true;
   }
 

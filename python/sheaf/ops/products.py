@@ -47,6 +47,28 @@ def dot(a, b):
     return matmul(a, b)
 
 
+@operator(method=False)
+def masked_matmul(a, b, mask):
+    a, b = _factors(a, b)
+    see = as_array(mask)
+    if see is None or see.dtype != bool:
+        raise TypeError(f"cannot mask {type_of(a)} with {describe(mask)}: a mask is of bools (whether "
+                        "an element is read)")
+    for x in (a, b):
+        if x.ndim < 2:
+            raise ShapeError(f"cannot multiply {type_of(a)} by {type_of(b)} row by row: {type_of(x)} "
+                             "is no matrix")
+    if see.ndim > a.ndim or (why := mismatch(a.shape, see.shape)):
+        raise ShapeError(f"cannot mask {type_of(a)} with {type_of(see)}: " +
+                         ("it has more axes" if see.ndim > a.ndim else why))
+    left = np.where(see, a, a.dtype.type(0))
+    if np.isfinite(widened(left)).all() and np.isfinite(widened(b)).all():
+        return matmul(left, b)
+    # A step with a factor that is 0 is left out, whatever the other factor is.
+    x, y = widened(left)[..., :, :, None], widened(b)[..., None, :, :]
+    return give(np.where((x == 0) | (y == 0), 0, x * y).sum(axis=-2).astype(a.dtype))
+
+
 @operator
 def outer(a, b):
     x, y = _factors(a, b)
