@@ -1,9 +1,12 @@
 // From what a program asks for to what the runtime loads.
 #include "compiler/api/compile.h"
 
+#include "compiler/api/built.h"
 #include "compiler/driver/Compiler.h"
 #include "compiler/driver/Config.h"
 #include "compiler/driver/Library.h"
+#include "compiler/frontend/AstPrinter.h"
+#include "compiler/frontend/Parser.h"
 #include "compiler/target/Target.h"
 #include "runtime/compile/compiler.h"
 #include "runtime/io/read.h"
@@ -187,7 +190,8 @@ void bindVocabularies(const driver::EntryTypes &entry, const Request &request,
 
 void api::compileModel(const Request &request, Answer &answer, const UseModel &use) {
   driver::CompileOptions options = optionsOf(request);
-  SourceFile source(request.name, request.text, resolverOf(request));
+  SourceFile source = request.built ? sourceOf(*request.built, resolverOf(request))
+                                    : SourceFile(request.name, request.text, resolverOf(request));
   bindWeights(source, request, options);
   {
     Diagnostics diags(source);
@@ -257,9 +261,23 @@ void compileFor(const Request &request, Answer &answer) noexcept {
   });
 }
 
+void print(const Built &built, Answer &answer, std::string &text) noexcept {
+  api::answering(answer, [&] {
+    SourceFile source = api::sourceOf(built, {});
+    std::shared_ptr<const Syntax> syntax = source.syntax();
+    // What cannot be said in the language has no text. Files that are used are not looked for.
+    Diagnostics diags(source);
+    diags.take(syntax->findings, syntax->errors);
+    if (diags.hasErrors())
+      refuse(diags, answer);
+    text = printModule(syntax->module);
+    answer.outcome = Answer::Compiled;
+  });
+}
+
 } // namespace
 
 extern "C" {
 __attribute__((visibility("default"))) extern const Compiler sheaf_compiler_library;
-const Compiler sheaf_compiler_library = {{}, compileFor, api::explain};
+const Compiler sheaf_compiler_library = {{}, compileFor, api::explain, print};
 }

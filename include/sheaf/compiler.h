@@ -29,6 +29,13 @@ extern "C" {
 
 /* ---- The source ---------------------------------------------------------------------------- */
 
+/* A model that a program built without a text (builder.h). Immutable. */
+typedef struct sheaf_source sheaf_source;
+SHEAF_API void sheaf_source_release(sheaf_source *source);
+/* As a text, which means the same and lives as long as the source. SHEAF_NOT_COMPILED where it says
+ * what the language cannot. Opens the compiler. */
+SHEAF_API sheaf_status sheaf_source_text(sheaf_source *source, const char **text);
+
 /* A file that a source uses, by `use "NAME"`. */
 typedef struct sheaf_used_file {
   size_t size;      /* sizeof(sheaf_used_file) of the library: write nothing beyond */
@@ -116,6 +123,7 @@ typedef struct sheaf_compile_options {
   /* Bytes of the data caches that plans are made for, which change no bit of a result; 0: those of
    * this machine, or, with target_cpu, those that such processors mostly have. */
   uint64_t target_cache_l1, target_cache_l2;
+  sheaf_source *source; /* what was built, instead of a path or a text; it has its own name */
 } sheaf_compile_options;
 
 /* ---- What is wrong with it ------------------------------------------------------------------ */

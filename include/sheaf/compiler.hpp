@@ -12,6 +12,7 @@
 #include <exception>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -80,11 +81,29 @@ struct UsedFile {
   std::string name, text;
 };
 
+/// A model that a program built (builder.hpp). Copies are one.
+class Source {
+public:
+  /// Takes what sheaf_model_builder_finish() gave.
+  explicit Source(sheaf_source *source) : source_(source, sheaf_source_release) {}
+  sheaf_source *get() const { return source_.get(); }
+  /// As a text, which means the same.
+  std::string text() const {
+    const char *text = nullptr;
+    check(sheaf_source_text(get(), &text));
+    return text;
+  }
+
+private:
+  std::shared_ptr<sheaf_source> source_;
+};
+
 /// What is empty or 0 is left to compile().
 struct CompileOptions {
   std::string path;
   std::optional<std::string> text; ///< instead of a path
   std::string name;                ///< of the text in messages
+  std::optional<Source> source;    ///< what was built, instead of a path and a text
   /// Finds the file that file `by` uses as `used`, if it is there. What it throws comes out of
   /// compile().
   std::function<std::optional<UsedFile>(const std::string &used, const std::string &by)> resolve;
@@ -199,6 +218,7 @@ public:
       given_.length = options.text->size();
     }
     given_.name = orNull(options.name);
+    given_.source = options.source ? options.source->get() : nullptr;
     if (options.resolve) {
       given_.resolve = Resolving::ask;
       given_.resolve_user = &resolving_;

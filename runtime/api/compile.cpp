@@ -1,5 +1,6 @@
 // Compiling, by a library that is opened when it is first needed.
 #include "runtime/api/compile.h"
+#include "runtime/api/build.h"
 #include "runtime/api/options.h"
 #include "runtime/api/origin.h"
 #include "runtime/api/weights.h"
@@ -98,9 +99,17 @@ io::Vocabulary vocabularyOf(const sheaf_vocabulary &given) {
 }
 
 void readSourceOf(const sheaf_compile_options &options, compile::Request &request) {
-  if (!options.path == !options.text)
-    throw Invalid(options.path ? "options has a path and a text"
-                               : "options has neither a path nor a text");
+  if (!!options.path + !!options.text + !!options.source != 1)
+    throw Invalid(options.source                 ? "options has a source and a path or a text"
+                  : options.path && options.text ? "options has a path and a text"
+                                                 : "options has no path, no text and no source");
+  if (options.source) {
+    if (options.name)
+      throw Invalid("options has a name, which is a text's: a source has that of its builder");
+    request.built = options.source->built;
+    request.name = request.built->name();
+    return;
+  }
   if (options.text) {
     request.text = options.length ? std::string(options.text, options.length) : options.text;
     request.name = orElse(options.name, "model.sheaf");

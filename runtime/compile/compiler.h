@@ -10,12 +10,14 @@
 #define SHEAF_RUNTIME_COMPILE_COMPILER_H
 
 #include "runtime/artefact/artefact.h"
+#include "runtime/compile/built.h"
 #include "runtime/io/model_config.h"
 #include "runtime/io/vocab.h"
 
 #include <array>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <stop_token>
@@ -33,6 +35,7 @@ struct UsedFile {
 struct Request {
   std::string name; ///< of the source, for messages; a path if it is a file
   std::string text;
+  std::shared_ptr<const Built> built; ///< instead of a text
   /// Finds files that the source uses: asked before the library of layers. Null: those beside it.
   std::function<UsedFile(const std::string &used, const std::string &by)> resolve;
   std::string library; ///< the directory that has `lib`; empty: that beside the compiler
@@ -112,14 +115,10 @@ struct Explanation {
 /// How large the types are that go from one library to the other, and the version.
 struct Handshake {
   const char *version = SHEAF_VERSION;
-  std::array<size_t, 8> sizes = {sizeof(Request),
-                                 sizeof(Answer),
-                                 sizeof(MiniBatch),
-                                 sizeof(Explanation),
-                                 sizeof(rt::Model),
-                                 sizeof(rt::KernelDesc),
-                                 sizeof(artefact::Description),
-                                 sizeof(std::string)};
+  std::array<size_t, 9> sizes = {
+      sizeof(Request),     sizeof(Answer),    sizeof(Built::Step),    sizeof(MiniBatch),
+      sizeof(Explanation), sizeof(rt::Model), sizeof(rt::KernelDesc), sizeof(artefact::Description),
+      sizeof(std::string)};
 };
 
 /// The only symbol of libsheaf_compiler, kCompilerSymbol, is of this type.
@@ -131,6 +130,8 @@ struct Compiler {
   /// did. `answer` has all but what was compiled. Throws nothing, and is called as the other.
   void (*explain)(const Request &request, const MiniBatch *batch, Answer &answer,
                   Explanation &explanation) noexcept;
+  /// What was built, as a text. Throws nothing, and is called as the others.
+  void (*print)(const Built &built, Answer &answer, std::string &text) noexcept;
 };
 inline constexpr const char *kCompilerSymbol = "sheaf_compiler_library";
 

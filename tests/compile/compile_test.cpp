@@ -22,7 +22,7 @@ namespace {
 // First of all: once a compiler is open, it stays so.
 TEST(Compile, SaysWhatIsMissing) {
   std::string message = messageOf([] { sheaf::compile({}); }, SHEAF_INVALID);
-  EXPECT_EQ(message, "options has neither a path nor a text");
+  EXPECT_EQ(message, "options has no path, no text and no source");
   sheaf::CompileOptions options;
   options.text = "fn main(x: int) -> int = x\n";
   message = messageOf([&] { sheaf::compile(options); }, SHEAF_NO_COMPILER);
