@@ -152,7 +152,8 @@ uint64_t NewStep::add(Family family, Form form, const sheaf_place *at) {
   }
   shape.writtenOut = static_cast<uint32_t>(std::min<uint64_t>(writtenOut, UINT32_MAX));
   Built::Place place = placeOf(at);
-  builder_.shapes.resize(steps.size(), shape);
+  if (builder_.shapes.size() > steps.size()) // no memory was left for a step
+    builder_.shapes.pop_back();
   builder_.shapes.push_back(shape);
   steps.push_back({place, std::move(form)});
   isAdded_ = true;
@@ -229,6 +230,16 @@ std::vector<form::Parameter> NewStep::parameters(const sheaf_built_parameter *pa
   return all;
 }
 
+sheaf_status api::addStep(sheaf_model_builder *builder, Family family, const sheaf_place *at,
+                          uint64_t *id, MakeForm make) {
+  return guarded([&] {
+    std::lock_guard lock(given(builder, "builder").mutex);
+    given(id, "where the node goes");
+    NewStep step(*builder);
+    *id = step.add(family, make(step), at);
+  });
+}
+
 namespace {
 
 constexpr Family familyOf(const sheaf_built_type *) { return Family::Type; }
@@ -237,15 +248,9 @@ constexpr Family familyOf(const sheaf_built_expr *) { return Family::Expr; }
 constexpr Family familyOf(const sheaf_built_statement *) { return Family::Statement; }
 
 /// Adds what `make` makes, and gives its node.
-template <typename Node, typename Make>
-sheaf_status build(sheaf_model_builder *builder, const sheaf_place *at, Node *node, Make make) {
-  return guarded([&] {
-    std::lock_guard lock(given(builder, "builder").mutex);
-    given(node, "where the node goes");
-    NewStep step(*builder);
-    Form form = make(step);
-    node->id = step.add(familyOf(node), std::move(form), at);
-  });
+template <typename Node>
+sheaf_status build(sheaf_model_builder *builder, const sheaf_place *at, Node *node, MakeForm make) {
+  return addStep(builder, familyOf(node), at, node ? &node->id : nullptr, make);
 }
 
 std::string orNone(const char *text) { return text ? text : ""; }

@@ -102,15 +102,28 @@ inline const char *named(const char *text, const char *what) {
   return text;
 }
 
-/// Adds a declaration, which has no node.
-template <typename Make>
-sheaf_status declare(sheaf_model_builder *builder, const sheaf_place *at, Make make) {
-  return guarded([&] {
-    std::lock_guard lock(given(builder, "builder").mutex);
-    NewStep step(*builder);
-    compile::Form form = make(step);
-    step.add(NewStep::Family::Declaration, std::move(form), at);
-  });
+/// Makes the form of a step; a reference to a lambda, so that what is around it is compiled once.
+class MakeForm {
+public:
+  template <typename F>
+  MakeForm(const F &make)
+      : make_(&make), call_([](const void *of, NewStep &step) {
+          return compile::Form((*static_cast<const F *>(of))(step));
+        }) {}
+  compile::Form operator()(NewStep &step) const { return call_(make_, step); }
+
+private:
+  const void *make_;
+  compile::Form (*call_)(const void *make, NewStep &step);
+};
+
+/// Adds a step. `id` is where that of its node goes; null: the caller has said nowhere.
+sheaf_status addStep(sheaf_model_builder *builder, NewStep::Family family, const sheaf_place *at,
+                     uint64_t *id, MakeForm make);
+/// A declaration, which has no node.
+inline sheaf_status declare(sheaf_model_builder *builder, const sheaf_place *at, MakeForm make) {
+  uint64_t none;
+  return addStep(builder, NewStep::Family::Declaration, at, &none, make);
 }
 
 } // namespace sheaf::api

@@ -81,10 +81,13 @@ template <typename F> sheaf_status guarded(F f) noexcept {
   }
 }
 
+/// Throws Invalid; the many that ask given() would otherwise each have the code for it.
+[[noreturn]] void refuseNull(const char *what);
+
 /// Throws Invalid for a null pointer.
 template <typename T> T &given(T *pointer, const char *what) {
   if (!pointer)
-    throw Invalid(std::string(what) + " is null");
+    refuseNull(what);
   return *pointer;
 }
 

@@ -57,6 +57,8 @@ sheaf_status statusOf(artefact::Refusal why) {
 
 } // namespace
 
+void refuseNull(const char *what) { throw Invalid(std::string(what) + " is null"); }
+
 sheaf_status statusOfException() noexcept {
   try {
     throw;

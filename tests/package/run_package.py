@@ -127,6 +127,8 @@ def use_compiler(prefix, examples, built, work):
     found = run(program, model, "1", "2.5", "-4")
     compare("examples/c/compile", [numbers(expected)], [numbers(found)])
 
+    use_builders(sheaf, built, flags, library, examples, work)
+
     trainer = os.path.join(work, "train")
     run("cc", "-std=c99", "-Wall", "-Wextra", "-Werror", "-Wno-missing-field-initializers",
         "-pedantic", os.path.join(examples, "c", "train.c"), "-o", trainer, *flags,
@@ -159,6 +161,45 @@ def use_compiler(prefix, examples, built, work):
     told = subprocess.run([program, model, "1"], capture_output=True, text=True)
     if told.returncode != 1 or "compiling needs libsheaf_compiler" not in told.stderr:
         sys.exit(f"without a compiler examples/c/compile says\n{told.stdout}{told.stderr}")
+
+
+def use_builders(sheaf, built, flags, library, examples, work):
+    """Models that programs build, in C and in C++, against the same as texts."""
+    program = os.path.join(work, "postfix")
+    run("cc", "-std=c99", "-Wall", "-Wextra", "-Werror", "-Wno-missing-field-initializers",
+        "-pedantic", os.path.join(examples, "c", "build.c"), "-o", program, *flags,
+        f"-Wl,-rpath,{library}")
+    model = os.path.join(work, "postfix.sheaf")
+    with open(model, "w", encoding="utf-8") as stream:
+        stream.write("param w : f32[3, 3] = glorot\n"
+                     "fn main(x: f32[3]) -> f32[3] = tanh(x @ w) + x * 0.5\n")
+    with open(os.path.join(work, "x.jsonl"), "w", encoding="utf-8") as stream:
+        stream.write("[1, 2.5, -4]\n")
+    expected = run(sheaf, "run", model, "--data", os.path.join(work, "x.jsonl"), "--seed", "1")
+    found = run(program, "x w @ tanh x 0.5 * +", "1", "2.5", "-4")
+    compare("examples/c/build", [numbers(expected)], [numbers(found)])
+    told = subprocess.run([program, "x yy", "1"], capture_output=True, text=True)
+    if told.returncode != 1 or not told.stderr.startswith(
+            "line:1:3: error: ") or "\nx yy\n  ^~\n" not in told.stderr:
+        sys.exit(f"examples/c/build says of a wrong line\n{told.stdout}{told.stderr}")
+
+    artefact = os.path.join(work, "sum.sheafc")
+    text = run(os.path.join(built, "build"), artefact)
+    with open(os.path.join(work, "sum.sheaf"), "w", encoding="utf-8") as stream:
+        stream.write(text)
+    trees = os.path.join(work, "trees.jsonl")
+    with open(trees, "w", encoding="utf-8") as stream:
+        stream.write('{"Node": [{"Leaf": [[1, 2, 3]]}, {"Leaf": [[3, 2, 1]]}]}\n'
+                     '{"Leaf": [[1, 2, 3]]}\n')
+    for of in (artefact, os.path.join(work, "sum.sheaf")):
+        found = run(sheaf, "run", of, "--data", trees).splitlines()
+        compare("examples/cpp/build", [[2, 2, 2], [1, 2, 3]], [numbers(line) for line in found])
+    told = subprocess.run([os.path.join(built, "build"), "--wrong"], capture_output=True, text=True)
+    source = os.path.join(examples, "cpp", "build.cpp")
+    with open(source, encoding="utf-8") as stream:
+        line = 1 + next(i for i, line in enumerate(stream) if "wrong ?" in line)
+    if told.returncode != 1 or f"build.cpp:{line}:" not in told.stderr:
+        sys.exit(f"examples/cpp/build --wrong says\n{told.stdout}{told.stderr}")
 
 
 def compare_stream(streamed, expected):
@@ -258,7 +299,7 @@ def check_library(path):
     exported = [line.split()[-1] for line in symbols.splitlines() if " T " in line]
     include = os.path.join(os.path.dirname(path), "..", "include", "sheaf")
     header = "".join(open(os.path.join(include, name), encoding="utf-8").read()
-                     for name in ("sheaf.h", "compiler.h", "gradients.h", "train.h"))
+                     for name in ("sheaf.h", "builder.h", "compiler.h", "gradients.h", "train.h"))
     declared = set(re.findall(r"\b(sheaf_\w+)\(", re.sub(r"/\*.*?\*/", "", header, flags=re.S)))
     if set(exported) != declared:
         sys.exit(f"exported and declared differ in {sorted(set(exported) ^ declared)}")
