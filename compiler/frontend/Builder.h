@@ -2,6 +2,8 @@
 //
 // What a front end other than the text uses: it makes the tree that the parser makes, with places
 // in the files of who builds it, and the same checker tells what is wrong, with the same messages.
+// Other programs reach it by include/sheaf/builder.h: a form that is added here is added there, in
+// runtime/compile/built.h and in compiler/api/built.cpp.
 //
 //     ModelBuilder b("scale.cpp");
 //     auto vector = b.tensor(rt::DType::F32, {"hidden"});

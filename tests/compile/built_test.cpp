@@ -293,7 +293,7 @@ TEST_F(Built, EveryFormIsThatOfTheText) {
         {"y", b.tokens({B::Extent::unknown()}, "word")},
         {"z", b.listOf(b.token("word"), 3)}},
        b.tupleOf({number, b.tokens({B::Extent::unknown()}, "word")}),
-       b.block({b.run(b.call("emit", {b.number(1)})), b.check(b.truth(true), "always"),
+       b.block({b.run(b.call("emit", {b.number(1)})), b.check(b.truth(true), "a \"b\"\n\\"),
                 b.check(b.truth(true))},
                b.tuple({b.call("len", {b.name("z")}), b.name("y")})),
        {.typeParams = {}, .emits = number});
@@ -347,7 +347,7 @@ fn elements(a: f16, b: bf16[3], c: i32[3], d: i64[3], e: bool[], f: float, g: to
 
 fn rows(x: f32[*r, k], y: token<word>[?], z: list<token<word>>[3]) -> (int, token<word>[?]) emits int = {
   emit(1)
-  check true, "always"
+  check true, "a \"b\"\n\\"
   check true
   (len(z), y)
 }
@@ -371,6 +371,58 @@ fn main(x: f32[n]) -> f32[n] = {
   einsum("n,nm->m", cell.run(x), f(cell.w, 0))
 }
 )");
+}
+
+TEST_F(Built, TypesAndPatternsAreShared) {
+  B b("shared.cpp");
+  T vector = b.tensor(sheaf::f32, {2}), number = b.host(SHEAF_INT);
+  T pair = b.tupleOf({vector, vector});
+  B::P x = b.bind("x"), rest = b.any();
+  B::P first = b.matchTuple({x, rest});
+  b.data("Two", {{"Vectors", {{"of", pair}}}, {"Numbers", {{"of", b.tupleOf({number, number})}}}});
+  b.fn("main", {{"t", b.named("Two")}, {first, pair}}, vector,
+       b.block({b.let("y", b.name("x"))},
+               b.match(b.name("t"),
+                       {{b.construct("Vectors", {first}), add(b, b.name("x"), b.name("y"))},
+                        {b.construct("Numbers", {first}),
+                         mul(b, b.name("y"), b.call("f32", {b.name("x")}))}})));
+  expectSame(std::move(b).finish(), R"(
+data Two = Vectors(of: (f32[2], f32[2])) | Numbers(of: (int, int))
+fn main(t: Two, (x, _): (f32[2], f32[2])) -> f32[2] = {
+  let y = x
+  match t {
+    Vectors((x, _)) => x + y
+    Numbers((x, _)) => y * f32(x)
+  }
+}
+)",
+             "{\"t\":{\"Vectors\":[[[1,2],[3,4]]]},\"arg1\":[[5,6],[7,8]]}\n"
+             "{\"t\":{\"Numbers\":[[3,4]]},\"arg1\":[[5,6],[7,8]]}\n",
+             2);
+}
+
+/// What is as deep as it may be does not end the stack of who walks it.
+TEST_F(Built, NodesAreAsDeepAsIsAllowed) {
+  auto compiled = [](bool isDeepType) {
+    B b("deep.cpp");
+    T number = b.host(SHEAF_INT), type = number;
+    B::P pattern = b.any();
+    E sum = b.name("n");
+    for (int i = 1; i < 480; ++i) {
+      type = b.listOf(type);
+      pattern = b.cons(b.any(), pattern);
+      sum = add(b, b.number(1), sum);
+    }
+    E other = b.block({b.let("n", b.call("len", {b.name("xs")}))}, sum);
+    b.fn("main", {{"xs", b.listOf(isDeepType ? type : number)}}, number,
+         b.match(b.name("xs"), {{pattern, b.number(0)}, {b.any(), other}}));
+    sheaf::CompileOptions options;
+    options.source = std::move(b).finish();
+    return sheaf::compile(options);
+  };
+  EXPECT_EQ(compiled(false).arguments(), 1u);
+  std::string message = messageOf([&] { compiled(true); }, SHEAF_NOT_COMPILED);
+  EXPECT_NE(message.find("error: this type is too large"), std::string::npos) << message;
 }
 
 /// Two places that are not the same, and what is shown of them.
