@@ -14,6 +14,10 @@ namespace sheaf::api {
 /// No struct will ever be as large: a size that is beyond was never set.
 inline constexpr size_t kMostOptionBytes = 4096;
 
+/// What known() does with any struct: copies `size` bytes to where `knownSize` are zero.
+void copyKnown(const void *options, size_t size, void *copy, size_t knownSize, size_t alignment,
+               const char *type);
+
 /// What a caller that was compiled with an older or a newer header gives. Members that it does not
 /// know are zero; those that this library does not know must be. All zero when `options` is null.
 /// Throws Invalid.
@@ -21,19 +25,8 @@ template <typename Options> Options known(const Options *options, const char *ty
   static_assert(std::is_trivially_copyable_v<Options> && std::is_standard_layout_v<Options> &&
                 offsetof(Options, size) == 0);
   Options copy{};
-  if (options) {
-    size_t size = options->size;
-    // Structs have grown by whole words, but never in the middle of a member.
-    if (size < sizeof(size_t) || size > kMostOptionBytes || size % alignof(Options) != 0)
-      throw Invalid("options.size is " + std::to_string(size) + ": set it to sizeof(" + type + ")");
-    const auto *bytes = reinterpret_cast<const unsigned char *>(options);
-    if (size > sizeof copy)
-      if (std::any_of(bytes + sizeof copy, bytes + size, [](unsigned char b) { return b != 0; }))
-        throw Invalid(std::string("a member of ") + type +
-                      " is set that this library does not know: it is " + sheaf_version() +
-                      ", older than the caller's header");
-    std::memcpy(&copy, options, std::min(size, sizeof copy));
-  }
+  if (options)
+    copyKnown(options, options->size, &copy, sizeof copy, alignof(Options), type);
   copy.size = sizeof copy;
   return copy;
 }
