@@ -7,7 +7,7 @@ words or drawn ones. The weights are called as in Hugging Face's files, which lo
     fast.generate(texts, counts, temperatures)              # and top_k, top_p: drawn, a number for each text
 """
 import pretrained
-from sampling import choose
+from sampling import choose, wait
 from sheaf import (Float32, Module, Param, Token, Tokens, attention, concat, gelu_tanh, nn, normal, reshape,
                    split, transpose, zeros)
 
@@ -84,8 +84,9 @@ class Transformer(Module):
 
 
 class GPT2(Module):
-    def __init__(self, vocab=50257, hidden=768, heads=12, layers=12, inner=None, positions=1024, eps=1e-5):
-        self.vocab, self.hidden = vocab, hidden
+    def __init__(self, vocab=50257, hidden=768, heads=12, layers=12, inner=None, positions=1024, eps=1e-5,
+                 chunk=128):
+        self.vocab, self.hidden, self.chunk = vocab, hidden, chunk
         self.transformer = Transformer(vocab, hidden, heads, layers, inner or 4 * hidden, positions, eps)
 
     @classmethod
@@ -107,17 +108,27 @@ class GPT2(Module):
         states, caches = self.transformer(x, caches)
         return states[-1] @ self.transformer.wte.weight.T, caches
 
-    def begin(self, text: Tokens["n"]) -> tuple[Float32["vocab"], list[Float32["? 2*hidden"]]]:
-        return self.step(self.transformer.wte(text), [zeros(0, 2 * self.hidden) for _ in self.transformer.h])
+    def nothing(self) -> list[Float32["? 2*hidden"]]:
+        return [zeros(0, 2 * self.hidden) for _ in self.transformer.h]
+
+    def follow(self, text: Tokens["n"], caches: list[Float32["? 2*hidden"]]) -> tuple[
+            Float32["vocab"], list[Float32["? 2*hidden"]]]:
+        """A text after what the caches have seen, at most `chunk` words at a time."""
+        now = min(len(text), self.chunk)
+        scores, caches = self.step(self.transformer.wte(text[:now]), caches)
+        if now == len(text):
+            return scores, caches
+        wait(scores)
+        return self.follow(text[now:], caches)
 
     def forward(self, text: Tokens["n"]) -> Float32["vocab"]:
-        scores, _ = self.begin(text)
+        scores, _ = self.step(self.transformer.wte(text), self.nothing())
         return scores
 
     def generate(self, text: Tokens["n"], count: int, temperature: float = 0.0, top_k: int = 50,
                  top_p: float = 1.0) -> list[Token]:
         """The words after the text: the likeliest, or, with a temperature, drawn of those that are likely."""
-        scores, caches = self.begin(text)
+        scores, caches = self.follow(text, self.nothing())
         written = []
         while len(written) < count:
             word = choose(scores, temperature, top_k, top_p)

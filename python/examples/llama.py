@@ -9,7 +9,7 @@ window are refused:
     fast.generate(texts, counts, temperatures)              # and top_k, top_p: drawn, a number for each text
 """
 import pretrained
-from sampling import choose
+from sampling import choose, wait
 from sheaf import (Float32, Module, Token, Tokens, attention, concat, expand_dims, nn, reshape, rope,
                    safetensors, sigmoid, split, transpose, zeros)
 
@@ -82,9 +82,9 @@ class Decoder(Module):
 
 class Llama(Module):
     def __init__(self, vocab=32000, hidden=2048, heads=32, groups=None, size=None, layers=16, inner=8192,
-                 eps=1e-5, base=10000.0, tied=False):
+                 eps=1e-5, base=10000.0, tied=False, chunk=128):
         groups, size = groups or heads, size or hidden // heads
-        self.vocab, self.hidden, self.row = vocab, hidden, 2 * groups * size
+        self.vocab, self.hidden, self.row, self.chunk = vocab, hidden, 2 * groups * size, chunk
         self.model = Decoder(vocab, hidden, layers, self.row, heads=heads, groups=groups, size=size,
                              inner=inner, eps=eps, base=base)
         self.lm_head = nn.Linear(hidden, vocab, bias=False)
@@ -118,17 +118,27 @@ class Llama(Module):
         states, caches = self.model(x, caches)
         return self.lm_head(states[-1]), caches
 
-    def begin(self, text: Tokens["n"]) -> tuple[Float32["vocab"], list[Float32["? row"]]]:
-        return self.step(self.model.embed_tokens(text), [zeros(0, self.row) for _ in self.model.layers])
+    def nothing(self) -> list[Float32["? row"]]:
+        return [zeros(0, self.row) for _ in self.model.layers]
+
+    def follow(self, text: Tokens["n"], caches: list[Float32["? row"]]) -> tuple[
+            Float32["vocab"], list[Float32["? row"]]]:
+        """A text after what the caches have seen, at most `chunk` words at a time."""
+        now = min(len(text), self.chunk)
+        scores, caches = self.step(self.model.embed_tokens(text[:now]), caches)
+        if now == len(text):
+            return scores, caches
+        wait(scores)
+        return self.follow(text[now:], caches)
 
     def forward(self, text: Tokens["n"]) -> Float32["vocab"]:
-        scores, _ = self.begin(text)
+        scores, _ = self.step(self.model.embed_tokens(text), self.nothing())
         return scores
 
     def generate(self, text: Tokens["n"], count: int, temperature: float = 0.0, top_k: int = 50,
                  top_p: float = 1.0) -> list[Token]:
         """The words after the text: the likeliest, or, with a temperature, drawn of those that are likely."""
-        scores, caches = self.begin(text)
+        scores, caches = self.follow(text, self.nothing())
         written = []
         while len(written) < count:
             word = choose(scores, temperature, top_k, top_p)

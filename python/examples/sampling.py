@@ -9,3 +9,8 @@ def choose(scores: Float32["n"], temperature: float, top_k: int, top_p: float) -
     if temperature == 0:
         return Token(scores.argmax().item())
     return Token(sample(top_p_filter(top_k_filter(scores / temperature, top_k), top_p)).item())
+
+
+def wait(scores: Float32["n"]) -> None:
+    """What comes after is recorded when these are there: other instances go on in between."""
+    assert scores.argmax().item() >= 0

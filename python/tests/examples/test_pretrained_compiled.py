@@ -56,6 +56,18 @@ def test_compiled(tmp_path, name):
 
 
 @pytest.mark.parametrize("name", ["gpt2", "llama"])
+def test_chunks(name):
+    """A prompt in chunks gives the words that it gives at once."""
+    model = pretrained(name, os.path.join(ROOT, "tests", "checkpoints", name))
+    texts = [[3, 1, 4], [1], [5, 9, 2, 6, 5, 3, 5, 8]]
+    model.chunk = 3
+    chunked = sf.jit(model).generate(texts, [6] * 3)
+    assert model.generate(np.array(texts[2]), 6) == chunked[2]
+    model.chunk = 100
+    assert sf.jit(model).generate(texts, [6] * 3) == chunked
+
+
+@pytest.mark.parametrize("name", ["gpt2", "llama"])
 def test_drawn(name):
     """Draws among one word are that, and draws among several come as often as their probabilities say."""
     model = pretrained(name, os.path.join(ROOT, "tests", "checkpoints", name))
