@@ -522,6 +522,9 @@ void ProgramGenerator::annotateEntry(const FnInstance &instance, func::FuncOp fu
   func.setResultAttr(0, "sheaf.source_type", str(types.print(fn.result)));
   if (ArrayAttr names = dimNames(fn.result))
     func.setResultAttr(0, "sheaf.dims", names);
+  SmallVector<Attribute> lengths;
+  if (listLengths(fn.result, fileSubst, lengths))
+    func.setResultAttr(0, "sheaf.lengths", ArrayAttr::get(&context, lengths));
 }
 
 } // namespace sheaf

@@ -23,10 +23,10 @@ namespace sheaf {
 ///   arguments carry `sheaf.name` (the parameter's name, unless it is a pattern) and, like the
 ///   result, `sheaf.source_type` (the type as written) and, where an extent is per-instance,
 ///   `sheaf.dims` (one string for each extent of each tensor of the type that is not inside data,
-///   in order). Where lists have lengths, arguments carry `sheaf.lengths` (one string for each list
-///   that is not inside data), and data types (one for each list in their fields). The entry checks
-///   first that data have the extents that its types say have one name. Functions that may draw
-///   have a key as their first argument; the entry's carries `sheaf.key`.
+///   in order). Where lists have lengths, arguments and the result carry `sheaf.lengths` (one
+///   string for each list that is not inside data), and data types (one for each list in their
+///   fields). The entry checks first that data have the extents that its types say have one name.
+///   Functions that may draw have a key as their first argument; the entry's carries `sheaf.key`.
 /// - The module has the attribute `sheaf.dims`: a dictionary from declared dims to values.
 ///
 /// Operators that are for training only (dropout) are left out unless `training`.

@@ -182,7 +182,7 @@ ModelTypes describeEntry(ModuleOp program, StringRef entry) {
   std::vector<uint32_t> results;
   for (auto [i, type] : llvm::enumerate(func.getResultTypes())) {
     ArrayRef<Attribute> names = elements(func.getResultAttrOfType<ArrayAttr>(i, "sheaf.dims"));
-    ArrayRef<Attribute> lengths;
+    ArrayRef<Attribute> lengths = elements(func.getResultAttrOfType<ArrayAttr>(i, "sheaf.lengths"));
     results.push_back(describer.describe(type, names, lengths));
   }
   if (results.size() == 1) {

@@ -3,6 +3,7 @@
 
 #include "compiler/report/ReportJson.h"
 #include "runtime/cpu/packing.h"
+#include "runtime/model/growth.h"
 #include "runtime/model/layout.h"
 
 #include <fmt/format.h>
@@ -156,6 +157,14 @@ std::string resultText(const rt::Model &model) {
                      static_cast<double>(bytes) / (1 << 20));
 }
 
+/// What an engine that keeps results must have for a token more of each, where their type says it.
+std::string growthText(const rt::Model &model) {
+  int64_t bytes = rt::growthBytes(model.types, model.entry.ownResult(model.types)).value_or(0);
+  return bytes > 0 ? fmt::format("result: {} bytes more for a row more of each tensor that grows\n",
+                                 bytes)
+                   : "";
+}
+
 } // namespace
 
 std::string storeText(const store::Use &use) {
@@ -184,6 +193,7 @@ std::string explainText(const CompiledModel &compiled) {
                                 bytesText(static_cast<double>(target.caches.l1)),
                                 bytesText(static_cast<double>(target.caches.l2)));
   out += storeText(compiled.storeUse());
+  out += growthText(model);
 
   out += "\nshared by all instances\n";
   for (const rt::ParamDesc &param : model.params) {
@@ -326,6 +336,7 @@ std::string explainJson(const CompiledModel &compiled, const RunReport *report,
   Json times = Json::array();
   for (const PhaseTime &time : compiled.times())
     times.push_back({{"phase", time.name}, {"ms", time.ms}});
+  std::optional<int64_t> growth = rt::growthBytes(model.types, model.entry.ownResult(model.types));
   Json root =
       reportJson("explain", 2,
                  {{"model", model.name},
@@ -338,6 +349,7 @@ std::string explainJson(const CompiledModel &compiled, const RunReport *report,
                     {"fma", target.fma},
                     {"caches", {{"l1", target.caches.l1}, {"l2", target.caches.l2}}}}},
                   {"code_bytes", compiled.codeBytes()},
+                  {"growth_bytes", growth ? Json(*growth) : Json(nullptr)},
                   {"store", storeJson(compiled.storeUse())},
                   {"params", params},
                   {"blocks", blocks},

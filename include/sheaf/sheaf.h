@@ -174,6 +174,10 @@ SHEAF_API size_t sheaf_type_rank(const sheaf_model *model, sheaf_type type);
 SHEAF_API int64_t sheaf_type_extent(const sheaf_model *model, sheaf_type type, size_t axis);
 SHEAF_API const char *sheaf_type_extent_name(const sheaf_model *model, sheaf_type type,
                                              size_t axis);
+/* Bytes that a value has more in an engine when each tensor in it whose first extent is the
+ * instance's own gets a row more: of keys and values those of a token. -1 where the type does not
+ * say. What is held has room for more rows beside: docs/design/growing.md. */
+SHEAF_API int64_t sheaf_type_growth(const sheaf_model *model, sheaf_type type);
 SHEAF_API DLDataType sheaf_type_dtype(const sheaf_model *model, sheaf_type type);
 /* Of tokens and tensors of tokens: the name of the vocabulary, "" for that of `token`. */
 SHEAF_API const char *sheaf_type_vocabulary(const sheaf_model *model, sheaf_type type);

@@ -130,6 +130,8 @@ public:
     const char *text = sheaf_type_text(get(), type);
     return text ? text : "";
   }
+  /// Bytes for a row more of each tensor in it that grows; -1 where the type does not say.
+  std::int64_t growth(Type type) const { return sheaf_type_growth(get(), type); }
   /// The number of a word; 0 when the vocabulary lacks it.
   std::int64_t token(const std::string &word, const std::string &vocabulary = "") const {
     return sheaf_vocabulary_token(get(), vocabulary.c_str(), word.c_str());

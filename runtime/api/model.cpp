@@ -5,6 +5,7 @@
 #include "runtime/io/checksum.h"
 #include "runtime/io/name_pattern.h"
 #include "runtime/io/types.h"
+#include "runtime/model/growth.h"
 #include "runtime/model/members.h"
 #include "runtime/session/invalid_argument.h"
 
@@ -350,6 +351,11 @@ int64_t sheaf_type_extent(const sheaf_model *model, sheaf_type type, size_t axis
 const char *sheaf_type_extent_name(const sheaf_model *model, sheaf_type type, size_t axis) {
   return axis < sheaf_type_rank(model, type) ? model->model->type(type)->dimNames[axis].c_str()
                                              : nullptr;
+}
+int64_t sheaf_type_growth(const sheaf_model *model, sheaf_type type) {
+  if (!model || !model->model->type(type))
+    return -1;
+  return rt::growthBytes(model->model->types(), type).value_or(-1);
 }
 DLDataType sheaf_type_dtype(const sheaf_model *model, sheaf_type type) {
   const rt::TypeDesc *desc = ofKind(model, type, rt::TypeKind::Tensor);

@@ -54,7 +54,7 @@ uint64_t KeptValue::bytes() const {
 bool KeptValue::isThere() const { return kept_ && !kept_->rows->isGone; }
 
 bool KeptValue::fits(uint32_t type) const {
-  return kept_ && haveSameForm(kept_->model.types, type_, type);
+  return kept_ && hasFormOf(kept_->model.types, type_, type);
 }
 
 KeptValue KeptValue::part(size_t number) const {

@@ -172,7 +172,7 @@ void ValueImage::copyTo(Slot *to, uint32_t depth) const {
     to[tensor.slot] = TensorHandle{id(tensor), depth}.pack();
 }
 
-bool haveSameForm(const TypeTable &types, uint32_t a, uint32_t b) {
+bool hasFormOf(const TypeTable &types, uint32_t a, uint32_t b) {
   // Types are recursive: those that are looked at already agree unless others do not.
   std::set<std::pair<uint32_t, uint32_t>> seen;
   std::vector<std::pair<uint32_t, uint32_t>> pending{{a, b}};
@@ -187,7 +187,10 @@ bool haveSameForm(const TypeTable &types, uint32_t a, uint32_t b) {
     if (pair.first == pair.second || !seen.insert(pair).second)
       continue;
     const TypeDesc &x = types.types[pair.first], &y = types.types[pair.second];
-    if (x.kind != y.kind || x.isToken != y.isToken || x.vocab != y.vocab || x.length != y.length)
+    if (x.kind != y.kind || x.isToken != y.isToken || x.vocab != y.vocab)
+      return false;
+    // (What else has a length that is the instance's own is not known here.)
+    if (y.length && (x.length != y.length || *y.length < 0))
       return false;
     if (x.kind == TypeKind::Tensor && (x.dtype != y.dtype || x.shape != y.shape))
       return false;

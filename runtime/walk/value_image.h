@@ -50,9 +50,9 @@ private:
   std::vector<size_t> pointers_; ///< slots of `moved_` that refer to others of it
 };
 
-/// Whether values of both types are made of the same slots, and mean the same: names of extents
-/// need not agree.
-bool haveSameForm(const TypeTable &types, uint32_t a, uint32_t b);
+/// Whether values of type `a` are some of type `b`: made of the same slots, they mean the same.
+/// Names of extents need not agree, and a list of so many elements may be one of any length.
+bool hasFormOf(const TypeTable &types, uint32_t a, uint32_t b);
 
 } // namespace sheaf::rt
 

@@ -89,6 +89,9 @@ TEST_F(KeptApi, OthersBeginFromWhatIsKept) {
   ASSERT_TRUE(prompt);
   EXPECT_TRUE(prompt->isThere());
   EXPECT_EQ(prompt->type(), model.resultType());
+  EXPECT_EQ(model.growth(prompt->type()), 64); // a row of 8 numbers
+  EXPECT_EQ(model.growth(model.argumentType(1)), 0);
+  EXPECT_EQ(model.growth(SHEAF_NO_TYPE), -1);
   EXPECT_EQ(engine.keptValues(), 1u);
   EXPECT_EQ(engine.keptBytes(), prompt->bytes());
   std::map<int64_t, std::vector<float>> found;

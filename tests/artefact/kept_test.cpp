@@ -2,6 +2,7 @@
 // whoever else begins from it, comes, goes and fails.
 #include "runtime/io/formats.h"
 #include "runtime/io/read.h"
+#include "runtime/model/growth.h"
 #include "runtime/session/invalid_argument.h"
 #include "runtime/walk/value_image.h"
 #include "tests/artefact/engine_case.h"
@@ -43,7 +44,7 @@ public:
 
   bool isModel() const { return program_.more[0] != 0; } ///< and takes no text without a word
   bool isWhole() const {                                 // the result is the state
-    return haveSameForm(model.types, model.entry.ownResult(model.types), model.entry.argTypes[0]);
+    return hasFormOf(model.types, model.entry.ownResult(model.types), model.entry.argTypes[0]);
   }
   uint32_t stateType() const {
     uint32_t type = model.entry.ownResult(model.types);
@@ -499,6 +500,28 @@ TEST_P(WritingTest, SamplesFromOnePrompt) {
     EXPECT_EQ(engine.kept().bytes, bytes);
   }
 }
+
+/// What a type says that a token takes is what is held more for it, beside the room for others.
+TEST_P(WritingTest, HoldsForATokenWhatTheTypeSays) {
+  KeptTest prompts({GetParam(), "[]", SHEAF_WRITES(0)});
+  std::optional<int64_t> growth = growthBytes(model.types, model.entry.ownResult(model.types));
+  ASSERT_TRUE(growth);
+  EXPECT_GT(*growth, 0);
+  Session session(model, small());
+  Engine engine(session);
+  std::vector<uint64_t> bytes;
+  for (int words : {40, 41, 52}) {
+    KeptValue prompt = prompts.keepAfter(session, engine, {}, count(words), count(words));
+    ASSERT_TRUE(prompt);
+    bytes.push_back(prompt.bytes());
+    // A word that goes into the room takes nothing.
+    KeptValue more = prompts.keepAfter(session, engine, prompt, {3}, after(count(words), {3}));
+    EXPECT_EQ(more.bytes(), prompt.bytes());
+  }
+  EXPECT_EQ(bytes[1] - bytes[0], static_cast<uint64_t>(*growth));
+  EXPECT_EQ(bytes[2] - bytes[0], 12 * static_cast<uint64_t>(*growth));
+}
+
 INSTANTIATE_TEST_SUITE_P(All, WritingTest, testing::Values("kept_gpt2", "kept_llama"));
 
 /// Which instance appends in place, and which copies, has no say in its verdict.

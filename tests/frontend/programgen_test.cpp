@@ -198,7 +198,8 @@ TEST(ProgramGen, LengthsOfLists) {
   Generated program(R"(
     dim k = 3
     data Scene = Scene(marks: list<int>, points: list<list<f32[2]>[k]>)
-    fn main(s: Scene, xs: list<f32[n]>[2*n], ys: list<int>) -> int = len(xs)
+    fn main(s: Scene, xs: list<f32[n]>[2*n], ys: list<int>) -> (int, list<int>[k]) =
+      (len(xs), range(k))
   )");
   ASSERT_PROGRAM(program);
   auto main = program.function("main");
@@ -213,6 +214,7 @@ TEST(ProgramGen, LengthsOfLists) {
   EXPECT_EQ(texts(main.getArgAttrOfType<mlir::ArrayAttr>(0, "sheaf.lengths")), Texts());
   EXPECT_EQ(texts(main.getArgAttrOfType<mlir::ArrayAttr>(1, "sheaf.lengths")), Texts{"2*n"});
   EXPECT_EQ(texts(main.getArgAttrOfType<mlir::ArrayAttr>(2, "sheaf.lengths")), Texts());
+  EXPECT_EQ(texts(main.getResultAttrOfType<mlir::ArrayAttr>(0, "sheaf.lengths")), Texts{"3"});
   auto data = program.program->lookupSymbol<ir::DataOp>("Scene");
   ASSERT_TRUE(data);
   EXPECT_EQ(texts(data->getAttrOfType<mlir::ArrayAttr>("sheaf.lengths")), (Texts{"?", "?", "3"}));

@@ -121,13 +121,16 @@ TEST_F(ImageTest, FormsAreThoseOfSlots) {
   fixed.ctors[0].fieldTypes = {7};
   types.data.push_back(named);
   types.data.push_back(fixed);
-  EXPECT_TRUE(haveSameForm(types, 0, 6));
-  EXPECT_FALSE(haveSameForm(types, 0, 7));
-  EXPECT_FALSE(haveSameForm(types, 2, 4));
-  EXPECT_TRUE(haveSameForm(types, 3, 9));
-  EXPECT_TRUE(haveSameForm(types, 4, 8));
-  EXPECT_FALSE(haveSameForm(types, 3, 10));
-  EXPECT_FALSE(haveSameForm(types, 3, 4));
+  EXPECT_TRUE(hasFormOf(types, 0, 6));
+  EXPECT_FALSE(hasFormOf(types, 0, 7));
+  EXPECT_FALSE(hasFormOf(types, 2, 4));
+  EXPECT_TRUE(hasFormOf(types, 3, 9));
+  EXPECT_TRUE(hasFormOf(types, 4, 8));
+  EXPECT_FALSE(hasFormOf(types, 3, 10));
+  EXPECT_FALSE(hasFormOf(types, 3, 4));
+  types.types[8].length = 5; // as 4, but for the length
+  EXPECT_TRUE(hasFormOf(types, 8, 4));
+  EXPECT_FALSE(hasFormOf(types, 4, 8));
 }
 
 } // namespace
