@@ -103,6 +103,9 @@ void Planner::shareTemporaries() {
     forEachRead(stage,
                 [&](Value value) { use(plan_->bufferOf.lookup(value), static_cast<int>(number)); });
   }
+  for (const RowBlock &block : plan_->rowBlocks)
+    for (const Buffer *buffer : block.boundsRead)
+      use(buffer, static_cast<int>(block.begin));
 
   std::vector<Lifetime> temporaries, scratch;
   for (Buffer &buffer : plan_->buffers)

@@ -191,7 +191,9 @@ struct RowBlock {
   unsigned begin = 0, end = 0; ///< among the plan's stages
   /// What lies beyond one of these adds nothing to what is made of the row, and need not be there.
   std::vector<ColumnBound> bounds;
-  Dim columns; ///< how many there are
+  std::vector<const Buffer *>
+      boundsRead; ///< what these follow from; no stage may say that it reads it
+  Dim columns;    ///< how many there are
 };
 
 /// A tensor that is made for a record: a result, which lies in rows that the record reserves, or a

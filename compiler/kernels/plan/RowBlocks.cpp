@@ -273,9 +273,20 @@ private:
       findSeenColumns(plan_,
                       {axes, block.stages.getArrayRef(), block.local.getArrayRef(), accesses_},
                       plan_.rowBlocks.back());
+    unsigned first = block.stages.front();
+    size_t reads = accesses_[first].size();
+    std::map<const Buffer *, llvm::SmallSetVector<unsigned, 4>> readersBefore;
+    for (const Buffer *buffer : plan_.rowBlocks.back().boundsRead) {
+      readersBefore.try_emplace(buffer, readers_[buffer]);
+      readers_[buffer].insert(first);
+      accesses_[first].push_back({buffer, std::nullopt, false});
+    }
     // Something between its stages may have to run before and after.
     if (inOrder().empty() ||
         (worth == Worth::WithBounds && plan_.rowBlocks.back().bounds.empty())) {
+      accesses_[first].resize(reads, {nullptr, std::nullopt, false});
+      for (auto &[buffer, readers] : readersBefore)
+        readers_[buffer] = readers;
       for (unsigned member : block.stages) {
         plan_.stages[member].sumsRows = false;
         plan_.stages[member].seen = Seen::Nothing;

@@ -78,8 +78,10 @@ public:
     for (size_t bound = 0; bound < bounds_.size(); ++bound)
       if (llvm::all_of(needed_, [&](auto &need) {
             return known_.lookup(need.first).at(bound) == need.second;
-          }))
+          })) {
         block_.bounds.push_back(bounds_[bound]);
+        llvm::append_range(block_.boundsRead, reads_[bound]);
+      }
     if (block_.bounds.empty())
       return;
     for (auto [number, seen] : llvm::zip_equal(rows_.stages, seen_))
@@ -317,16 +319,18 @@ private:
   void bound(Known &known, const Linear &difference, double beyond, bool isLast, int64_t offset) {
     if (bounds_.size() >= kMostBounds)
       return;
+    llvm::SmallSetVector<const Buffer *, 4> reads;
     ColumnBound bound;
     bound.isLast = isLast;
     bound.offset = offset;
     for (auto [value, subtracted] : difference.terms) {
-      if (!canComeFirst(value))
+      if (!canComeFirst(value, reads))
         return;
       // Column and rest are on one side of the comparison, or the rest is with minus the column.
       bound.terms.push_back({value, viewOf(value), subtracted != (difference.column > 0)});
     }
     bounds_.push_back(std::move(bound));
+    reads_.push_back(reads.takeVector());
     known.beyond.resize(bounds_.size());
     known.beyond.back() = beyond;
   }
@@ -341,8 +345,9 @@ private:
     return view;
   }
 
-  /// Whether it is there before the block's rows are computed.
-  bool canComeFirst(Value value) const {
+  /// Whether it is there before the block's rows are computed; then what it follows from is added
+  /// to `reads`.
+  bool canComeFirst(Value value, llvm::SmallSetVector<const Buffer *, 4> &reads) const {
     llvm::SmallVector<Value> work{value};
     llvm::SmallPtrSet<Value, 8> visited;
     while (!work.empty()) {
@@ -350,8 +355,10 @@ private:
       if (!visited.insert(now).second)
         continue;
       if (const Buffer *buffer = plan_.bufferOf.lookup(now)) {
-        if (isMadeInBlock(&buffer->whole()))
+        // Of what another block has for its rows the last ones are left.
+        if (isMadeInBlock(&buffer->whole()) || buffer->whole().rowBlock >= 0)
           return false;
+        reads.insert(&buffer->whole());
         continue;
       }
       switch (roleOf(now)) {
@@ -482,8 +489,9 @@ private:
   RowBlock &block_;
   llvm::DenseMap<Value, Known> known_;
   std::vector<ColumnBound> bounds_;
-  std::vector<std::pair<Value, double>> needed_; ///< what must hold beyond a bound
-  std::vector<Seen> seen_;                       ///< of the block's stages
+  std::vector<SmallVector<const Buffer *, 4>> reads_; ///< by bound
+  std::vector<std::pair<Value, double>> needed_;      ///< what must hold beyond a bound
+  std::vector<Seen> seen_;                            ///< of the block's stages
 };
 
 } // namespace
