@@ -162,7 +162,7 @@ FitsReport reportFits(const CompiledModel &model, const MemoryFormula &formula,
   };
 
   SizeSum rows, records, recordBytes;
-  double scratch = 0, kernels = 0;
+  double scratch = 0, kernels = 0, tables = 0;
   for (const KernelMemory &kernel : formula.kernels) {
     const BlockInfo &block = model.blocks()[kernel.kernel];
     uint32_t words = model.model().kernels[kernel.kernel].words;
@@ -174,10 +174,11 @@ FitsReport reportFits(const CompiledModel &model, const MemoryFormula &formula,
     add(rows, kernel.tables);
     add(records, kernel.records);
     // A bucket begins with room for 8 and doubles; what else is noted of a record and of the bucket
-    // that it may be alone in.
-    add(recordBytes, kernel.records, 32.0 * words + 240);
+    // that it may be alone in; and what a row plan notes of it, its allocation and its group.
+    add(recordBytes, kernel.records, 32.0 * words + 240 + 80);
     scratch = std::max(scratch, numbers.of(kernel.scratch));
     ++kernels;
+    tables += 64 * 4.0 * (words + 2);
     report.kernels.push_back(
         {kernel.kernel, block.name, block.place, known(numbers.of(kernel.records) * batch),
          known(numbers.of(kernel.rows) * batch), known(numbers.of(kernel.tables) * batch)});
@@ -193,11 +194,14 @@ FitsReport reportFits(const CompiledModel &model, const MemoryFormula &formula,
   add(rows, formula.grown);
 
   std::sort(report.unbounded.begin(), report.unbounded.end());
-  constexpr double kFirst = 65536, kPage = 2100;
+  // What there is at first, and doubles: a row plan's bits by granule, the list of buckets, and the
+  // table in which lists that are equal are found, as there is one of each kernel's records.
+  constexpr double kFirst = 65536, kPage = 2100, kPromised = 8192 + 64, kBuckets = 64 * 96,
+                   kLists = 64 * 4 * 6;
   double instanceRows = numbers.of(rows), instanceHeap = numbers.of(heap);
   double depths = numbers.of(records) / 64 + 2;
-  double instanceRecords = numbers.of(recordBytes) + instanceRows / 64 / 4;
-  double fixedRecords = kFirst + kernels * depths * kPage;
+  double instanceRecords = numbers.of(recordBytes) + instanceRows / 64;
+  double fixedRecords = kFirst + kPromised + kBuckets + kLists + tables + kernels * depths * kPage;
   double frames = numbers.of(formula.frames) * static_cast<double>(formula.frameBytes) * 1.125;
   double stack = std::max(0.0, frames - kFirst);
   auto total = [&](double instances) {

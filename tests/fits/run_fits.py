@@ -4,14 +4,19 @@
     run_fits.py SHEAF models [--tightness]     each instance of the models' data by itself
     run_fits.py SHEAF programs [NAME ...]      the text programs, all instances at once
     run_fits.py SHEAF random --seeds N         random programs
+    run_fits.py SHEAF limits --seeds N         random programs, under limits around their bound
 
 The sizes of the data are the bounds that are asked for. Then no kernel may make more records than
-the answer says, nor promise more rows, and a run with that much memory must pass.
+the answer says, nor promise more rows, and a run with that much memory must pass. Of `limits` the
+peaks of `run --stats` and `explain --memory` are within the bound, too; what is said to fit in a
+limit passes under it, and of what is not, half of all fail.
 """
 import argparse
+import collections
 import glob
 import json
 import os
+import random
 import re
 import subprocess
 import sys
@@ -146,10 +151,10 @@ class Case:
         return subprocess.run([self.sheaf, *arguments], capture_output=True, text=True,
                               cwd=self.directory, stdin=subprocess.DEVNULL, errors="replace")
 
-    def ask(self, most, batch):
+    def ask(self, most, batch, limit="64G"):
         text = ", ".join([f"batch={batch}"] + [f"{name}<={number}" for name, number in most.items()])
-        done = self.execute("check", self.path, *self.options, "--fits", text, "--memory-limit", "64G",
-                            "--format", "json")
+        done = self.execute("check", self.path, *self.options, "--fits", text, "--memory-limit",
+                            str(limit), "--format", "json")
         if done.returncode not in (0, 1) or not done.stdout:
             raise AssertionError(f"--fits '{text}': {done.stderr[:2000]}")
         return json.loads(done.stdout)
@@ -385,10 +390,121 @@ def check_random(sheaf, first, seeds):
     return failures
 
 
+# ---------------------------------------------------------------------------- limits
+
+
+def peaks_of(case, report, batch, counts):
+    """What is wrong with the peaks of runs that no limit holds back."""
+    wrong = ""
+    run = ["--data", "data", "--data-format", "jsonl", "--batch", str(batch), "--fold-memory", "0",
+           "--waves", "0"]
+    for reuse in ("never", "always", "worth"):
+        done = case.execute("run", case.path, *case.options, *run, "--row-reuse", reuse, "--stats",
+                            "json")
+        memory = json.JSONDecoder().raw_decode(done.stderr[done.stderr.find("{\n"):])[0]["memory"]
+        held = sum(kind["peak"] for kind in memory.values())
+        counts["peaks"] += 1
+        if held > report["bytes"]:
+            wrong += f"--row-reuse {reuse}: {held} bytes, at most {report['bytes']}\n"
+    done = case.execute("explain", case.path, *case.options, *run, "--memory", "--format", "json")
+    if done.stdout.startswith("{"):
+        held = sum(json.loads(done.stdout)["peaks"].values())
+        counts["peaks"] += 1
+        if held > report["bytes"]:
+            wrong += f"explain: {held} bytes, at most {report['bytes']}\n"
+    return wrong
+
+
+def named(report):
+    """Whether an answer of no says what it depends on: sizes of arguments, or a place."""
+    blamed = report["unbounded"] if report["bytes"] is None else \
+        [size for term in report["terms"] for size in term["sizes"]]
+    sizes = [report["sizes"][number] for number in blamed]
+    return all(size["names"] or size["place"] for size in sizes) and \
+        bool(sizes or report["bytes"] is not None and report["terms"])
+
+
+def check_limit(case, most, batch, limit, expected, counts):
+    report = case.ask(most, batch, limit)
+    done = case.execute("run", case.path, *case.options, "--data", "data", "--data-format",
+                        "jsonl", "--batch", str(batch), "--memory-limit", str(limit))
+    passes = (done.returncode, done.stdout) == (expected.returncode, expected.stdout)
+    if report["fits"] != (report["bytes"] is not None and report["bytes"] <= limit):
+        return f"under {limit}: fits {report['fits']}, of {report['bytes']} bytes\n"
+    if report["fits"]:
+        counts["yes"] += 1
+        return "" if passes else f"it fits in {limit}, and fails: {done.stderr[:600]}\n"
+    if not named(report):
+        return f"does not fit in {limit}, and nothing is named\n"
+    if not passes and (done.returncode != 1 or "memory" not in done.stderr):
+        return f"does not fit in {limit}: exit {done.returncode}: {done.stderr[:600]}\n"
+    counts["no, passes" if passes else "no, fails"] += 1
+    return ""
+
+
+def check_limits_of(program, seed, directory, sheaf, counts):
+    draws = random.Random(seed * 7919 + 5)
+    with open(os.path.join(directory, "program.sheaf"), "w", encoding="utf-8") as stream:
+        stream.write(program.text())
+    case = Case(sheaf, os.path.join(directory, "program.sheaf"), [], directory)
+    lines = program.jsonl().splitlines()
+    # All of them, and the largest alone, which no smaller wave helps.
+    for kept in lines, [max(lines, key=len)]:
+        with open(os.path.join(directory, "data"), "w", encoding="utf-8") as stream:
+            stream.write("".join(line + "\n" for line in kept))
+        case.options = []
+        if re.search(r"^dim .*\bvocab\b", program.text(), re.M):
+            made = case.execute("vocab", "data", "--data-format", "jsonl", "-o", "words")
+            case.options = ["--dim", "vocab=9"] if made.returncode else ["--vocab", "words"]
+        question = case.ask({}, 1)
+        instances = [arguments_of(line, "jsonl", entry_names(case.path)) for line in kept]
+        most = case.sizes(question, instances)
+        report = case.ask(most, len(kept))
+        for answer in question, report:
+            if answer["bytes"] is None and not named(answer):
+                return "it is unbounded, and nothing is named\n"
+        if report["bytes"] is None:
+            counts["no bound"] += 1
+            return ""
+        counts["bounds"] += 1
+        wrong = peaks_of(case, report, len(kept), counts)
+        expected = case.execute("run", case.path, *case.options, "--data", "data", "--data-format",
+                                "jsonl")
+        for _ in range(2 if FULL else 1):
+            share = draws.uniform(1, 1.3) if len(kept) > 1 else 50 ** -draws.random()
+            wrong += check_limit(case, most, len(kept), int(report["bytes"] * share) + 1, expected,
+                                 counts)
+        if wrong:
+            return wrong
+    return ""
+
+
+def check_limits(sheaf, first, seeds):
+    failures, counts = 0, collections.Counter()
+    for seed in range(first, first + seeds):
+        with tempfile.TemporaryDirectory() as directory:
+            try:
+                wide = (1, 8)[seed % 2]
+                wrong = check_limits_of(generate.generate(seed, wide=wide), seed, directory, sheaf,
+                                        counts)
+            except AssertionError as error:
+                wrong = str(error)
+        if wrong:
+            failures += 1
+            print(f"FAILED: seed {seed}: {wrong}", flush=True)
+    print(f"{counts['bounds']} bounds of {seeds} programs; {counts['no bound']} have none; "
+          f"{counts['peaks']} peaks are within; of limits " +
+          ", ".join(f"{counts[what]} {what}" for what in ("yes", "no, fails", "no, passes")))
+    if counts["no, passes"] > counts["no, fails"]:
+        failures += 1
+        print("FAILED: the bounds are too far off")
+    return failures
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("sheaf")
-    parser.add_argument("case", choices=["models", "programs", "random"])
+    parser.add_argument("case", choices=["models", "programs", "random", "limits"])
     parser.add_argument("names", nargs="*")
     parser.add_argument("--tightness", action="store_true")
     parser.add_argument("--first", type=int, default=0)
@@ -400,8 +516,10 @@ def main():
         failures = check_models(sheaf, given.names, given.tightness)
     elif given.case == "programs":
         failures = check_programs(sheaf, given.names, given.tightness)
-    else:
+    elif given.case == "random":
         failures = check_random(sheaf, given.first, given.seeds)
+    else:
+        failures = check_limits(sheaf, given.first, given.seeds)
     sys.exit(1 if failures else 0)
 
 

@@ -14,9 +14,9 @@ from tensors import Tensors
 
 
 class Generator(Expressions, Tensors):
-    def __init__(self, seed, size=1.0):
+    def __init__(self, seed, size=1.0, wide=1):
         self.r = random.Random(seed)
-        self.size = size
+        self.size, self.wide = size, wide
         self.p = Program()
         self.counter = 0
         self.helpers = []      # functions that expressions may call
@@ -158,7 +158,8 @@ class Generator(Expressions, Tensors):
 
     def make(self):
         for name in "ab" if self.chance(0.5) else "abc":
-            self.p.dims[name] = self.r.choice([1, 2, 3, 4, 5, 7, 8, 8, 12, 16, 17, 20, 31, 33])
+            self.p.dims[name] = self.wide * self.r.choice(
+                [1, 2, 3, 4, 5, 7, 8, 8, 12, 16, 17, 20, 31, 33])
         self.make_layers()
         names = ["T", "U"][:self.r.randint(1, 2)]
         self.make_data(names)
@@ -234,5 +235,28 @@ class Generator(Expressions, Tensors):
         return [self.elements(shape[1:]) for _ in range(shape[0])]
 
 
-def generate(seed, size=1.0):
-    return Generator(seed, size).make()
+class Reader(Generator):
+    """Some ints and bools are read out of tensors."""
+
+    def __init__(self, seed, size, wide, reads):
+        super().__init__(seed, size, wide)
+        self.reads = reads
+
+    def element(self, env, depth):
+        d = self.static()
+        return ["read(tanh(sum(", self.gen(tensor(d), env, depth - 1), ")))"]
+
+    def gen_bool(self, ty, env, depth):
+        if not self.chance(self.reads):
+            return super().gen_bool(ty, env, depth)
+        return Expr(ty, "(", *self.element(env, depth), f" > {self.r.choice(['0.0', '0.3'])})")
+
+    def gen_int(self, ty, env, depth):
+        if not self.chance(self.reads):
+            return super().gen_int(ty, env, depth)
+        return Expr(ty, "int(4.0 * ", *self.element(env, depth), ")")
+
+
+def generate(seed, size=1.0, wide=1, reads=0.0):
+    """`wide` multiplies dims; `reads` is the share of ints and bools that are read."""
+    return (Reader(seed, size, wide, reads) if reads else Generator(seed, size, wide)).make()
