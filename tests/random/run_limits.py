@@ -199,7 +199,8 @@ class Trainings(Case):
         epochs = [line for line in log if line["event"] == "epoch"]
         if any("halved" in line for line in epochs):
             return self.count("halved")
-        parts = int(config.get("parts") or 1)
+        parts = config.get("parts", "auto")
+        parts = 1 if parts == "auto" else int(parts)
         if parts not in free:
             free[parts] = self.free(fixed, parts)
             self.ran = ran
