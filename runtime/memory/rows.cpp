@@ -36,6 +36,12 @@ void RowSpace::updateLimit() {
   endLimit_ = std::max(next(), std::min(keptBegin_, first_ + bytes / kGranuleBytes));
   if (hole_ == holes_.size())
     limit_ = endLimit_;
+  // Pages that earlier mini-batches touched wait for later ones, as long as nothing else has taken
+  // what the budget has for them.
+  if (touched_ > endLimit_) {
+    memory_.release({endLimit_, touched_ - endLimit_});
+    touched_ = endLimit_;
+  }
 }
 
 void RowSpace::account() {
@@ -185,6 +191,7 @@ uint64_t RowSpace::keep(int64_t granulesArg) {
     return kFull;
   keptBegin_ -= granules + guard();
   keptTouched_ = std::min(keptTouched_, keptBegin_);
+  touched_ = std::min(touched_, keptBegin_); // what is released of others ends here
   endLimit_ = std::min(endLimit_, keptBegin_);
   limit_ = std::min(limit_, keptBegin_);
   unpoison(address(keptBegin_), granules * kGranuleBytes);

@@ -75,6 +75,36 @@ TEST_P(Rows, WhatFollowsTheLastRowMayBeRead) {
     EXPECT_EQ(mincore(reinterpret_cast<void *>(at / pageBytes() * pageBytes()), 1, &isThere), 0);
 }
 
+/// Pages wait for the next mini-batch as long as the budget has them; what is kept stays.
+TEST_P(Rows, WhatOthersTakeOfTheBudgetIsGivenBack) {
+  MemoryMeter own(uint64_t(4) << 20);
+  MemoryKind others;
+  HostRows small(3, uint64_t(1) << 20);
+  RowSpace space(3, small, own, count, GetParam());
+  uint64_t id = space.allocate(12000);
+  ASSERT_NE(id, RowSpace::kFull);
+  memset(space.address(id), 0x11, 12000 * kGranuleBytes);
+  space.reset();
+  uint64_t kept = space.keep(6000);
+  ASSERT_NE(kept, RowSpace::kFull);
+  ASSERT_LT(kept, id + 12000);
+  memset(space.address(kept), 0x22, 6000 * kGranuleBytes);
+  ASSERT_TRUE(own.charge(others, 6000 * kGranuleBytes));
+  auto page = [&](uint64_t granule) {
+    auto at = reinterpret_cast<uintptr_t>(space.address(granule)) / pageBytes() * pageBytes();
+    unsigned char isThere = 0;
+    EXPECT_EQ(mincore(reinterpret_cast<void *>(at), 1, &isThere), 0);
+    return (isThere & 1) != 0;
+  };
+  EXPECT_TRUE(page(id + 5000));
+  ASSERT_TRUE(own.charge(others, own.limit() - own.used() - (uint64_t(100) << 10)));
+  EXPECT_TRUE(page(id));
+  EXPECT_FALSE(page(id + 5000));
+  for (uint64_t granule = kept; granule < kept + 6000; ++granule)
+    ASSERT_EQ(*space.address(granule), 0x22) << granule;
+  own.uncharge(others, others.now);
+}
+
 TEST_P(Rows, HolesAreFilledBeforeMoreIsTaken) {
   std::vector<uint64_t> ids;
   for (int i = 0; i < 100; ++i)
