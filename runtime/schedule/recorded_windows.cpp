@@ -3,9 +3,42 @@
 #include <algorithm>
 #include <cstring>
 #include <new>
+#include <optional>
 #include <utility>
 
 namespace sheaf::rt {
+
+namespace {
+
+/// Numbers by granule, and the greatest of a range of them, by a tree: a tensor that grows is read
+/// again and again.
+class Greatest {
+public:
+  static uint64_t bytes(uint64_t size) { return 2 * size * sizeof(uint32_t); }
+  explicit Greatest(uint64_t size) : size_(size), nodes_(2 * size) {}
+
+  void raise(uint64_t at, uint32_t to) {
+    for (at += size_; at > 0 && nodes_[at] < to; at /= 2)
+      nodes_[at] = to;
+  }
+  uint32_t of(uint64_t begin, uint64_t end) const {
+    uint32_t greatest = 0;
+    begin += size_;
+    for (end = std::min(end, size_) + size_; begin < end; begin /= 2, end /= 2) {
+      if (begin % 2)
+        greatest = std::max(greatest, nodes_[begin++]);
+      if (end % 2)
+        greatest = std::max(greatest, nodes_[--end]);
+    }
+    return greatest;
+  }
+
+private:
+  uint64_t size_;
+  std::vector<uint32_t> nodes_; ///< leaves from size_ on; node i is over 2 i and 2 i + 1
+};
+
+} // namespace
 
 RecordedWindows::RecordedWindows(const Model &model, MemoryMeter &meter, MemoryKind &count)
     : model_(model), words_(model), meter_(meter), count_(count),
@@ -42,15 +75,16 @@ bool RecordedWindows::find(std::span<const ScheduledBucket> launches, PromisedRo
   }
   uint64_t allocations = promised.number(), here = anyHere ? space.next() - space.first() : 0;
   // By allocation, and by granule of those that have memory: the latest of all who wrote into it.
-  std::vector<uint32_t> written, writtenHere;
-  uint64_t passing = (allocations + here) * sizeof(uint32_t);
+  std::vector<uint32_t> written;
+  std::optional<Greatest> writtenHere;
+  uint64_t passing = allocations * sizeof(uint32_t) + Greatest::bytes(here);
   if (!charge(records * sizeof(uint32_t) + launches.size_bytes() + passing))
     return false;
   try {
     launches_.assign(launches.begin(), launches.end());
     recorded_.reserve(records);
     written.assign(allocations, 0);
-    writtenHere.assign(here, 0);
+    writtenHere.emplace(here);
   } catch (const std::bad_alloc &) {
     release();
     return false;
@@ -66,9 +100,8 @@ bool RecordedWindows::find(std::span<const ScheduledBucket> launches, PromisedRo
         if (PromisedRows::has(id))
           latest = std::max(latest, written[promised.numberOf(id)]);
         else if (here && isHere(id))
-          for (uint64_t at = id - space.first(), end = std::min(at + granules, here); at < end;
-               ++at)
-            latest = std::max(latest, writtenHere[at]);
+          latest =
+              std::max(latest, writtenHere->of(id - space.first(), id - space.first() + granules));
       });
       if (PromisedRows::has(out)) {
         latest = std::max(latest, static_cast<uint32_t>(out - PromisedRows::kFirst));
@@ -78,7 +111,7 @@ bool RecordedWindows::find(std::span<const ScheduledBucket> launches, PromisedRo
         uint64_t at = out - space.first();
         for (const RecordTensor &result : kernel.results)
           for (uint64_t end = std::min(at + granulesOf(result, record), here); at < end; ++at)
-            writtenHere[at] = std::max(writtenHere[at], latest);
+            writtenHere->raise(at, latest);
       }
       recorded_.push_back(latest);
     }

@@ -31,6 +31,11 @@ public:
 
   /// No schedule shows what was cut before.
   void beginRun() { moved_.reset(); }
+  /// Gives all memory back; after beginRun().
+  void giveBack() {
+    release();
+    moved_.giveBack();
+  }
 
   /// Finds out when the records of these launches were recorded. The launches are in order of depth
   /// and all that were `promised` anything; they are kept until release(). False when there is no

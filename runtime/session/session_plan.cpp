@@ -71,8 +71,9 @@ bool Session::Impl::cutInWindows(size_t begin, uint64_t granules) {
 /// There is no room for what is planned: the launches run in as few windows as make room, if some
 /// do.
 bool Session::Impl::planNarrower(size_t begin, std::span<Slot *const> results) {
-  uint64_t all = recorder.promised.granules(), room = recorder.rowSpace.left();
-  room -= std::min(room, rowPlan.staying());
+  const RowSpace &rows = recorder.rowSpace;
+  uint64_t all = recorder.promised.granules(), free = rows.left() + rows.used() - heldGranules();
+  uint64_t room = std::min(rows.left(), free - std::min(free, rowPlan.staying()));
   if (room == 0)
     return false;
   uint64_t before = rowPlan.passing();

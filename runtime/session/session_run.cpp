@@ -348,6 +348,10 @@ bool Session::Impl::walkAll(std::span<const Instance> instances, const std::stop
 bool Session::Impl::walkAgain(std::span<const Instance> instances, const std::stop_token &stop,
                               size_t logged) {
   forgetMiniBatch();
+  // What only orders of launches took.
+  windows.beginRun();
+  windows.giveBack();
+  scheduler.release();
   if (recorder.readWatch)
     recorder.readWatch->keep(logged);
   return walkAll(instances, stop);

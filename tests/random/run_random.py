@@ -46,7 +46,7 @@ def settings(seed, names):
             second += ["--without", name]
     second += ["--target-cpu", r.choice(TARGETS)]
     second += ["--row-reuse", r.choice(["worth", "always", "never"])]
-    second += ["--policy", r.choice(["depth", "depth", "agenda", "lookahead", "search"])]
+    second += ["--policy", r.choice(["depth", "memory", "agenda", "lookahead", "search"])]
     if r.random() < 0.5:
         second.append("--hostile")
     return [first, second]
