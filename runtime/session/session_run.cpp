@@ -357,6 +357,9 @@ bool Session::Impl::walkAgain(std::span<const Instance> instances, const std::st
   return walkAll(instances, stop);
 }
 
+/// Where one mini-batch did without memoised records, so many others do.
+constexpr uint64_t kSharesAgain = 32;
+
 /// Memory was too short for an instance: walks all again, with what is only kept to save time given
 /// back, and rows promised or not, as fewer fail. True when it is too short still.
 bool Session::Impl::walkFrugally(std::span<const Instance> instances, const std::stop_token &stop,
@@ -384,7 +387,19 @@ bool Session::Impl::walkFrugally(std::span<const Instance> instances, const std:
   if (promised == 0 || !mayPromise() || model.training || stop.stop_requested())
     return promised > 0;
   auto plain = again(When::Never);
-  return plain > promised && !stop.stop_requested() ? again(When::Always) > 0 : plain > 0;
+  if (plain == 0 || stop.stop_requested())
+    return plain > 0;
+  // Equal records that stand far apart hold what they share from the first of them to the last.
+  recorder.known.pauseAll(true);
+  auto apart = again(When::Always);
+  auto fewest = std::min(promised, plain);
+  if (apart < fewest)
+    sharesFrom = counters.runs + kSharesAgain;
+  else
+    recorder.known.pauseAll(false);
+  if (apart <= fewest)
+    return apart > 0;
+  return again(plain < promised ? When::Never : When::Always) > 0;
 }
 
 /// The run was stopped: what is recorded is never computed, results that were to be kept included.
@@ -461,6 +476,10 @@ std::span<const Outcome> Session::Impl::run(std::span<const Instance> instances,
   bool keepsStacks = memory.stack.now > 0;
   size_t logged = recorder.readWatch ? recorder.readWatch->instances() : 0;
   rowsAreShort = false;
+  if (sharesFrom > 0 && counters.runs >= sharesFrom) {
+    sharesFrom = 0;
+    recorder.known.pauseAll(false);
+  }
   rowReuse = options.rowReuse;
   beginNeed();
   joinsSome = options.hostile && canJoin && device->packJoined();

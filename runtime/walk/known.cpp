@@ -233,6 +233,16 @@ void KnownRecords::account(Kernel &kernel, const RecordTable &table, bool known)
   spent_ = gained_ = 0;
 }
 
+void KnownRecords::pauseAll(bool pause) {
+  if (pause && !allPause_) {
+    for (Kernel &kernel : kernels_)
+      kernel.seen.free();
+    lists_.free();
+  }
+  allPause_ = pause;
+  std::fill(pauses_.begin(), pauses_.end(), pause ? UINT32_MAX : 0);
+}
+
 KnownRecords::Place KnownRecords::find(Kernel &kernel, const int32_t *key) {
   bool keep = kernel.mayKeep && keepBytes_ > 0 && !gaveWay_ && isOfParameters(kernel, key);
   if (keep) {
@@ -331,8 +341,8 @@ void KnownRecords::beginRun() {
     if (forgetsWindows_)
       kernel.looked = kernel.hits = 0;
   }
-  if (forgetsWindows_)
-    std::fill(pauses_.begin(), pauses_.end(), 0);
+  if (forgetsWindows_ || allPause_)
+    pauseAll(allPause_);
 }
 
 void KnownRecords::endRun(Counters &counters) {

@@ -102,6 +102,9 @@ public:
     --pause;
     return true;
   }
+  /// From now on no record is looked up, or they are again: what many share is needed from the
+  /// first of them to the last, and tables to find it take memory. Between mini-batches.
+  void pauseAll(bool pause);
   TensorHandle result(const Place &place) const {
     const RecordTable::Entry &entry = *place.in.entry;
     // What an earlier mini-batch computed is ready before anything runs.
@@ -175,6 +178,7 @@ private:
   /// In training, what is looked up follows from the mini-batch alone: which records ran decides in
   /// which order gradients are summed.
   bool forgetsWindows_;
+  bool allPause_ = false;
   uint64_t keepBytes_;            ///< at most so many
   uint64_t charged_ = 0;          ///< bytes of kept rows, in steps
   uint32_t looks_ = 0;            ///< in this window of all kernels

@@ -78,7 +78,7 @@ def chosen(sheaf, config):
     return {name: known[name] for name in names[number - 1::parts]}
 
 
-SHARE = int(os.environ.get("SHEAF_SHARE", "11"))  # one program of so many under each setting
+SHARE = int(os.environ.get("SHEAF_SHARE", "14"))  # one program of so many under each setting
 
 
 

@@ -173,6 +173,9 @@ TEST_F(ExpandTest, ExpansionsKeepTheMeaning) {
   check("stop_gradient", {"bf16[2, 3]"});
   check("leaky_relu", {"f32[6]"});
   check("leaky_relu", {"f16[6]"}, {{"slope", 0.25}});
+  check("masked_matmul", {"f32[3, 5]", "f32[5, 2]", "bool[3, 5]"});
+  check("masked_matmul", {"bf16[2, 3, 5]", "bf16[5, 2]", "bool[5]"});
+  check("masked_matmul", {"f32[1, 5]", "f32[2, 5, 4]", "bool[3, 1]"});
   check("attention", {"f32[3, 4]", "f32[5, 4]", "f32[5, 2]"});
   check("attention", {"f32[4]", "f32[5, 4]", "f32[5, 2]"}, {{"scale", 2.0}});
   check("attention", {"bf16[2, 3, 4]", "bf16[2, 3, 4]", "bf16[2, 3, 4]"}, {{"causal", I(1)}});

@@ -32,7 +32,8 @@ struct ExplainArguments {
 
 /// What a mini-batch holds in memory, and nothing that takes time to measure.
 int explainMemory(const ExplainArguments &arguments, const LoadedRun &run,
-                  const rt::SessionOptions &options) {
+                  rt::SessionOptions options) {
+  options.weightsStay = !options.hostile; // as in `run`
   rt::Session session(run.model(), options);
   weightSetter(arguments.weights, run)(session);
   driver::MemoryReport report = driver::reportMemory(*run.compiled, session, run.instances);
