@@ -214,15 +214,16 @@ void ProgramGenerator::emitParam(const ParamInfo &param, const LayerInstance *la
 void ProgramGenerator::instantiateLets() {
   b.setInsertionPointToEnd(module->getBody());
   // In source order, so that files of weights read like the model.
-  std::map<uint32_t, std::function<void()>> inOrder;
+  // (Declarations of a model that a program builds may share a place.)
+  std::multimap<uint32_t, std::function<void()>> inOrder;
   for (const ParamInfo *param : checked.params)
-    inOrder[param->decl->range.begin] = [this, param] { emitParam(*param, nullptr); };
+    inOrder.emplace(param->decl->range.begin, [this, param] { emitParam(*param, nullptr); });
   for (const LetInfo *let : checked.lets)
     if (let->isLayer)
-      inOrder[let->decl->range.begin] = [this, let] {
+      inOrder.emplace(let->decl->range.begin, [this, let] {
         if (!fileLets.contains(let))
           fileLets[let] = layerCode(*let->value, nullptr, fileLetPath(*let));
-      };
+      });
   for (auto &[place, work] : inOrder)
     if (!stopped)
       work();
@@ -241,15 +242,16 @@ const ProgramGenerator::LayerInstance *ProgramGenerator::makeInstance(const Laye
     refuse({}, "the model has more than 100000 layers");
     return &instance;
   }
-  std::map<uint32_t, std::function<void()>> inOrder;
+  // (Declarations of a model that a program builds may share a place.)
+  std::multimap<uint32_t, std::function<void()>> inOrder;
   for (const ParamInfo *param : info.params)
-    inOrder[param->decl->range.begin] = [&, param] { emitParam(*param, &instance); };
+    inOrder.emplace(param->decl->range.begin, [&, param] { emitParam(*param, &instance); });
   for (const LetInfo *let : info.lets)
     if (let->isLayer)
-      inOrder[let->decl->range.begin] = [&, let] {
+      inOrder.emplace(let->decl->range.begin, [&, let] {
         instance.lets[let] =
             layerCode(*let->value, &instance, path.member(let->name, let->decl->stored.names));
-      };
+      });
   for (auto &[place, work] : inOrder)
     if (!stopped)
       work();

@@ -38,9 +38,11 @@ void RowSpace::updateLimit() {
     limit_ = endLimit_;
   // Pages that earlier mini-batches touched wait for later ones, as long as nothing else has taken
   // what the budget has for them.
-  if (touched_ > endLimit_) {
-    memory_.release({endLimit_, touched_ - endLimit_});
-    touched_ = endLimit_;
+  uint64_t pageGranules = pageBytes() / kGranuleBytes;
+  uint64_t keep = (endLimit_ + pageGranules - 1) / pageGranules * pageGranules;
+  if (touched_ > keep) {
+    memory_.release({keep, touched_ - keep});
+    touched_ = keep;
   }
 }
 

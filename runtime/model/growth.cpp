@@ -7,6 +7,9 @@ namespace sheaf::rt {
 
 namespace {
 
+/// Of more no row has memory.
+constexpr double kMostElements = 0x1p40;
+
 bool holdsTensors(const TypeTable &types, uint32_t type) {
   std::vector<uint32_t> pending{type};
   std::set<uint32_t> seen;
@@ -33,6 +36,11 @@ std::optional<int64_t> ofTensor(const TypeDesc &type) {
   // Elements of a vector share granules.
   if (own > 1 || type.shape.front() >= 0 || type.shape.size() < 2)
     return std::nullopt;
+  double elements = 1; // of the innermost axis there may be a granule more
+  for (int64_t extent : std::span(type.shape).subspan(1))
+    elements *= static_cast<double>(std::max<int64_t>(extent, 1));
+  if (elements > kMostElements)
+    return std::nullopt;
   return tensorGranules(std::span(type.shape).subspan(1), type.dtype) * kGranuleBytes;
 }
 
@@ -51,13 +59,13 @@ std::optional<int64_t> growthBytes(const TypeTable &types, uint32_t type) {
     std::optional<int64_t> own = growthBytes(types, child);
     if (!own)
       return std::nullopt;
-    bytes += *own;
+    if (__builtin_add_overflow(bytes, *own, &bytes))
+      return std::nullopt;
   }
   if (desc.kind == TypeKind::List) {
     int64_t length = desc.length.value_or(-1);
-    if (length < 0)
+    if (length < 0 || __builtin_mul_overflow(bytes, length, &bytes))
       return std::nullopt;
-    bytes *= length;
   }
   return bytes;
 }

@@ -157,7 +157,7 @@ struct Session::Impl {
   bool hasRoom = true;          ///< for what the last flush promised; else it did not run
   double takenOfPromised = 1;   ///< of late
   uint64_t handedOutBefore = 0; ///< granules of this mini-batch, until rows were last given back
-  uint64_t sharesFrom = 0;      ///< Counters::runs: until then no record is looked up
+  uint32_t runsApart = 0;       ///< so many mini-batches look no record up
   Wave *wave = nullptr;         ///< the one that is walked
   bool mayPromise() const;
   bool promises(const Wave &wave);

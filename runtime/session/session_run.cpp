@@ -358,7 +358,7 @@ bool Session::Impl::walkAgain(std::span<const Instance> instances, const std::st
 }
 
 /// Where one mini-batch did without memoised records, so many others do.
-constexpr uint64_t kSharesAgain = 32;
+constexpr uint32_t kRunsApart = 32;
 
 /// Memory was too short for an instance: walks all again, with what is only kept to save time given
 /// back, and rows promised or not, as fewer fail. True when it is too short still.
@@ -394,7 +394,7 @@ bool Session::Impl::walkFrugally(std::span<const Instance> instances, const std:
   auto apart = again(When::Always);
   auto fewest = std::min(promised, plain);
   if (apart < fewest)
-    sharesFrom = counters.runs + kSharesAgain;
+    runsApart = kRunsApart;
   else
     recorder.known.pauseAll(false);
   if (apart <= fewest)
@@ -476,10 +476,8 @@ std::span<const Outcome> Session::Impl::run(std::span<const Instance> instances,
   bool keepsStacks = memory.stack.now > 0;
   size_t logged = recorder.readWatch ? recorder.readWatch->instances() : 0;
   rowsAreShort = false;
-  if (sharesFrom > 0 && counters.runs >= sharesFrom) {
-    sharesFrom = 0;
+  if (runsApart > 0 && --runsApart == 0)
     recorder.known.pauseAll(false);
-  }
   rowReuse = options.rowReuse;
   beginNeed();
   joinsSome = options.hostile && canJoin && device->packJoined();

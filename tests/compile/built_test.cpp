@@ -258,6 +258,22 @@ fn main(s: Shape<f32[n]>, far: bool) -> f32[n] = total(s, far)
 }
 
 /// Every form, and each member of every enumeration.
+TEST_F(Built, DeclarationsThatShareAPlaceAreAllThere) {
+  B b("loop.cpp");
+  T vector = b.tensor(sheaf::f32, {3});
+  E sum = b.name("x");
+  for (const char *name : {"w2", "w0", "w1"}) {
+    b.param(name, vector, "normal", {b.number(0.5)});
+    sum = add(b, mul(b, sum, b.name(name)), b.name(name));
+  }
+  b.fn("main", {{"x", vector}}, vector, sum);
+  expectSame(std::move(b).finish(),
+             "param w2 : f32[3] = normal(0.5)\nparam w0 : f32[3] = normal(0.5)\n"
+             "param w1 : f32[3] = normal(0.5)\n"
+             "fn main(x: f32[3]) -> f32[3] = ((x * w2 + w2) * w0 + w0) * w1 + w1\n",
+             "{\"x\": [1, 2, 3]}\n{\"x\": [0, -1, 5]}\n", 2);
+}
+
 TEST_F(Built, EveryFormIsThatOfTheText) {
   B b("forms");
   T number = b.host(SHEAF_INT), truth = b.host(SHEAF_BOOL), of = b.named("T");
