@@ -312,7 +312,7 @@ private:
 };
 
 TEST(RowPlan, NothingIsWrittenOverThatIsNeeded) {
-  for (uint64_t seed = 0; seed < 300; ++seed) {
+  for (uint64_t seed = 0; seed < 200; ++seed) {
     Flush flush(seed);
     flush.record(2 + static_cast<int>(seed));
     ASSERT_TRUE(flush.plan());
@@ -322,7 +322,7 @@ TEST(RowPlan, NothingIsWrittenOverThatIsNeeded) {
 }
 
 TEST(RowPlan, HoldsInWindowsOfRecording) {
-  for (uint64_t seed = 0; seed < 150; ++seed) {
+  for (uint64_t seed = 0; seed < 80; ++seed) {
     Flush flush(2000 + seed);
     flush.record(2 + 2 * static_cast<int>(seed));
     ASSERT_TRUE(flush.plan(2 + seed % 7 * (seed % 11)));
