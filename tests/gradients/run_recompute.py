@@ -15,6 +15,8 @@ from trainings import MODELS as FOLDER
 from trainings import expect, main
 
 SOME = ["treelstm", "bilstm", "transformer", "mvrnn", "dagrnn"]
+if os.environ.get("SHEAF_FEW"):  # where everything takes long
+    SOME = SOME[:1]
 
 # Lists of states whose elements others read, views of a dropped tensor, sizes from the data, an
 # instance that fails, records that no gradient goes through, and weights whose product reads what is
@@ -153,14 +155,15 @@ def check_ends(runner):
 
 
 def check(runner):
-    check_ends(runner)
+    if len(SOME) > 1:
+        check_ends(runner)
     write_programs(runner)
     names = list(LOSSES) if os.environ.get("SHEAF_FULL") else SOME
     for name in names:
         write_model(runner, name)
     results = {name: compare(runner, name, fails=name == "windows")
                for name in ["windows", "trees", *names]}
-    for name in ("windows", "trees", "treelstm", "bilstm", "transformer"):
+    for name in {"windows", "trees", "treelstm", "bilstm", "transformer"} & results.keys():
         expect(not results[name][0], f"{name}: something is dropped")
     expect(any(fitted for _, fitted, _ in results.values()), "some limits hold a mini-batch")
     for name, (_, fitted, dropped) in results.items():
