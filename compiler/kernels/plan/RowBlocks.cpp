@@ -157,6 +157,10 @@ private:
     if (!isTemporary(buffer) || buffer.dense || buffer.rowBlock >= 0 ||
         !beginsWith(buffer.shape, axes))
       return false;
+    if (llvm::any_of(plan_.rowBlocks, [&](const RowBlock &block) {
+          return llvm::is_contained(block.boundsRead, &buffer);
+        }))
+      return false;
     auto writers = writers_.find(&buffer), readers = readers_.find(&buffer);
     if (writers == writers_.end() || !llvm::all_of(writers->second, [&](unsigned number) {
           return wayOf(number, axes) == Way::Rows;
@@ -273,20 +277,9 @@ private:
       findSeenColumns(plan_,
                       {axes, block.stages.getArrayRef(), block.local.getArrayRef(), accesses_},
                       plan_.rowBlocks.back());
-    unsigned first = block.stages.front();
-    size_t reads = accesses_[first].size();
-    std::map<const Buffer *, llvm::SmallSetVector<unsigned, 4>> readersBefore;
-    for (const Buffer *buffer : plan_.rowBlocks.back().boundsRead) {
-      readersBefore.try_emplace(buffer, readers_[buffer]);
-      readers_[buffer].insert(first);
-      accesses_[first].push_back({buffer, std::nullopt, false});
-    }
     // Something between its stages may have to run before and after.
     if (inOrder().empty() ||
         (worth == Worth::WithBounds && plan_.rowBlocks.back().bounds.empty())) {
-      accesses_[first].resize(reads, {nullptr, std::nullopt, false});
-      for (auto &[buffer, readers] : readersBefore)
-        readers_[buffer] = readers;
       for (unsigned member : block.stages) {
         plan_.stages[member].sumsRows = false;
         plan_.stages[member].seen = Seen::Nothing;
@@ -320,6 +313,10 @@ private:
           if (nodeOf(writer) != nodeOf(stage))
             before[nodeOf(stage)].insert(nodeOf(writer));
     }
+    for (auto [number, block] : llvm::enumerate(plan_.rowBlocks))
+      for (const Buffer *buffer : block.boundsRead)
+        for (unsigned writer : writers_[buffer])
+          before[count + static_cast<unsigned>(number)].insert(nodeOf(writer));
     // The node whose first stage comes first.
     std::map<unsigned, unsigned> waiting;
     for (auto &[node, stages] : members)
