@@ -17,11 +17,12 @@ using BuiltinTable = std::map<std::string_view, BuiltinRule>;
 
 /// What those that check such calls have in common.
 class BuiltinCalls : protected CheckerPart {
-protected:
+public:
   BuiltinCalls(CheckerState &state, ExtentRules &extents, OperatorCalls &operators,
                ArgumentChecker &arguments)
       : CheckerPart(state), extents(extents), operators(operators), arguments(arguments) {}
 
+protected:
   /// False: there are fewer or more arguments, or one has a name, which is reported.
   bool wantArgs(const std::vector<Arg> &args, size_t least, size_t most, const std::string &name,
                 SourceRange range);

@@ -8,9 +8,7 @@ namespace sheaf {
 
 class EmitCalls : BuiltinCalls {
 public:
-  EmitCalls(CheckerState &state, ExtentRules &extents, OperatorCalls &operators,
-            ArgumentChecker &arguments)
-      : BuiltinCalls(state, extents, operators, arguments) {}
+  using BuiltinCalls::BuiltinCalls;
 
   void addTo(BuiltinTable &table);
   /// Whether the type of the function around says that it emits this; `what` does.

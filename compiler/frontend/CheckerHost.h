@@ -13,9 +13,7 @@ bool isExtent(TypeContext &types, const typed::Expr &expr);
 /// reads of tensors, which give such.
 class HostCalls : BuiltinCalls {
 public:
-  HostCalls(CheckerState &state, ExtentRules &extents, OperatorCalls &operators,
-            ArgumentChecker &arguments)
-      : BuiltinCalls(state, extents, operators, arguments) {}
+  using BuiltinCalls::BuiltinCalls;
 
   void addTo(BuiltinTable &table);
   /// An int as a float.
