@@ -126,26 +126,19 @@ void Benchmark::stepOnce(rt::Session &session, std::span<const rt::Instance> ins
   };
   double flop = session.counters().flop;
   lossWeights_.assign(instances.size(), 1.0F / static_cast<float>(instances.size()));
-  std::span<const rt::ParamGradient> gradients;
-  for (bool again = true; again;) {
-    again = false;
+  std::optional<std::span<const rt::ParamGradient>> gradients;
+  while (!gradients) {
     for (const rt::Outcome &outcome : session.run(instances))
       if (!outcome.ok())
         throw *outcome.error;
     step_.forwardMs += lap();
     step_.forwardGflop += (session.counters().flop - flop) * 1e-9;
-    try {
-      gradients = session.backward(lossWeights_);
-    } catch (const OutOfMemory &) {
-      if (!session.wouldRecomputeMore())
-        throw;
-      again = true;
-    }
+    gradients = session.tryBackward(lossWeights_);
     step_.backwardMs += lap();
   }
   if (beforeUpdate)
     beforeUpdate();
-  optimizer_->step(gradients, /*learningRate=*/0);
+  optimizer_->step(*gradients, /*learningRate=*/0);
   step_.updateMs += lap();
 }
 

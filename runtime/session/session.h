@@ -212,14 +212,14 @@ public:
   /// of another shape.
   std::span<const ParamGradient> backward(std::span<const Cotangent> cotangents,
                                           bool keepRows = false);
-  /// Whether rows may be dropped from now on (SessionOptions::recompute, which may forbid it).
-  void allowRecompute(bool allowed);
-  /// After a mini-batch for whose gradients there was too little memory: whether it would need less
-  /// if it ran again, since more of its rows would be dropped.
-  bool wouldRecomputeMore() const;
   /// The same from a mini-batch that was put aside.
   std::span<const ParamGradient> backward(const Run &run, std::span<const float> weights);
   std::span<const ParamGradient> backward(const Run &run, std::span<const Cotangent> cotangents);
+  /// backward(); nothing where memory was too short, and would not be if the mini-batch ran again,
+  /// since more of its rows would be dropped. Throws OutOfMemory where that helps no more.
+  std::optional<std::span<const ParamGradient>> tryBackward(std::span<const float> weights);
+  /// Whether rows may be dropped from now on (SessionOptions::recompute, which may forbid it).
+  void allowRecompute(bool allowed);
   /// Puts the last mini-batch aside: as if there had been none, but what it gave stays while the
   /// Run does, gradients that it has by now included. Of a session that can go back. Throws
   /// OutOfMemory, UserError when the machine refuses the addresses; then nothing has changed.

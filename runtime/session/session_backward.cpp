@@ -184,8 +184,13 @@ void Session::forget() {
 
 void Session::allowRecompute(bool allowed) { impl_->recomputeAllowed = allowed; }
 
-bool Session::wouldRecomputeMore() const {
-  return impl_->mayRecompute() && !impl_->need.droppedAll;
+std::optional<std::span<const ParamGradient>>
+Session::tryBackward(std::span<const float> weights) try {
+  return backward(weights);
+} catch (const OutOfMemory &) {
+  if (!impl_->mayRecompute() || impl_->need.droppedAll)
+    throw;
+  return std::nullopt;
 }
 
 std::span<const ParamGradient> Session::gradients() const {

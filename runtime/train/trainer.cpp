@@ -59,11 +59,10 @@ std::optional<Trainer::Gradients> Trainer::runAtOnce(size_t begin, size_t end, T
   for (size_t i = begin; i < end; ++i)
     batch_.push_back(instances_[order_[i]]);
   std::span<const Outcome> outcomes;
-  Gradients gradients;
+  std::optional<Gradients> gradients;
   std::optional<std::string> shortOf;
   bool several = end - begin > 1;
-  for (bool again = true; again;) {
-    again = false;
+  while (!gradients && !shortOf) {
     outcomes = session_.run(batch_, stop_);
     step.forwardSeconds += lap();
     if (stop_.stop_requested())
@@ -73,11 +72,9 @@ std::optional<Trainer::Gradients> Trainer::runAtOnce(size_t begin, size_t end, T
         }))
       return std::nullopt;
     weights_.assign(outcomes.size(), static_cast<float>(step.lossScale));
-    shortOf.reset();
     try {
-      gradients = session_.backward(weights_);
+      gradients = session_.tryBackward(weights_);
     } catch (const OutOfMemory &error) {
-      again = session_.wouldRecomputeMore();
       shortOf = error.what();
     }
     step.backwardSeconds += lap();
@@ -97,7 +94,7 @@ std::optional<Trainer::Gradients> Trainer::runAtOnce(size_t begin, size_t end, T
     step.loss += static_cast<double>(loss);
     ++step.instances;
   }
-  return gradients;
+  return gradients.value_or(Gradients());
 }
 
 /// What memory does not hold together is summed half by half: only an instance that is too large by
