@@ -91,6 +91,8 @@ public:
   uint64_t left() const { return endLimit_ - next(); }
   /// Of the rows below next(), what reclaim() found free.
   uint64_t reclaimed() const { return reclaimed_; }
+  /// Of that, what was not handed out again.
+  uint64_t inHoles() const { return reclaimed_ - std::min(reclaimed_, handedOut()); }
   /// Granules that were handed out since the mini-batch or reclaim() began.
   uint64_t handedOut() const { return handedOut_ + (next_ - begin_); }
   uint64_t capacity() const { return capacity_; }

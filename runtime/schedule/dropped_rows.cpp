@@ -9,8 +9,9 @@
 
 namespace sheaf::rt {
 
-DroppedRows::DroppedRows(const Model &model, MemoryMeter &meter, MemoryKind &count)
-    : model_(model), words_(model), meter_(meter), count_(count), names_(meter, count),
+DroppedRows::DroppedRows(const Model &model, const RowWords &words, MemoryMeter &meter,
+                         MemoryKind &count)
+    : model_(model), words_(words), meter_(meter), count_(count), names_(meter, count),
       arena_(meter, count, alignof(uint64_t), size_t(64) << 10, /*redzones=*/false) {}
 
 bool DroppedRows::begin(const RecomputeChoice &choice, std::span<const uint32_t> places,

@@ -19,7 +19,7 @@ namespace sheaf::rt {
 class DroppedRows {
 public:
   /// Its memory is charged to `count`.
-  DroppedRows(const Model &model, MemoryMeter &meter, MemoryKind &count);
+  DroppedRows(const Model &model, const RowWords &words, MemoryMeter &meter, MemoryKind &count);
   ~DroppedRows() { forget(); }
   DroppedRows(const DroppedRows &) = delete;
 
@@ -33,7 +33,6 @@ public:
   /// Each has what the other had. Of one session.
   void swap(DroppedRows &other) noexcept;
 
-  const RowWords &words() const { return words_; }
   bool isEmpty() const { return made_.empty(); }
   /// All that was promised, dropped or not: ids are below PromisedRows::kFirst + this.
   uint64_t granules() const { return names_.granules(); }
@@ -94,7 +93,7 @@ private:
   uint32_t placeOf(uint32_t id) const;
 
   const Model &model_;
-  RowWords words_;
+  const RowWords &words_;
   MemoryMeter &meter_;
   MemoryKind &count_;
   uint64_t charged_ = 0;

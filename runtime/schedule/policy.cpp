@@ -34,12 +34,15 @@ std::optional<Policy> policyByName(std::string_view name) {
 // Rearranging
 //===----------------------------------------------------------------------===//
 
-Scheduler::Scheduler(const Model &model, MemoryMeter &meter, MemoryKind &count)
-    : model_(model), makers_(meter, count), graph_(model, meter, count), order_(meter, count),
+Scheduler::Scheduler(const Model &model, const RowWords &words, MemoryMeter &meter,
+                     MemoryKind &count)
+    : model_(model), makers_(meter, count), graph_(model, words, meter, count),
+      order_(meter, count), windows_(model, words, meter, count),
       records_(meter, count, alignof(int32_t), size_t(64) << 10, /*redzones=*/false) {}
 
 void Scheduler::beginRun(const RowSpace &rows) {
   records_.reset();
+  windows_.beginRun();
   inputs_.clear();
   keptEnd_ = rows.keptBegin();
   began_ = failed_ = false;
@@ -132,6 +135,13 @@ void Scheduler::release() {
   makers_.release();
   graph_.release();
   order_.release();
+}
+
+void Scheduler::giveBack() {
+  release();
+  records_.reset();
+  records_.giveBack();
+  windows_.giveBack();
 }
 
 Policy PolicyTrial::next() const { return chosen().value_or(kTried[runs_ % std::size(kTried)]); }

@@ -9,6 +9,7 @@
 #define SHEAF_RUNTIME_SCHEDULE_POLICY_H
 
 #include "runtime/schedule/launch_order.h"
+#include "runtime/schedule/recorded_windows.h"
 
 #include <iterator>
 #include <optional>
@@ -37,7 +38,7 @@ std::optional<Policy> policyByName(std::string_view name);
 /// Puts the launches of flushes into another order.
 class Scheduler {
 public:
-  Scheduler(const Model &model, MemoryMeter &meter, MemoryKind &count);
+  Scheduler(const Model &model, const RowWords &words, MemoryMeter &meter, MemoryKind &count);
   Scheduler(const Scheduler &) = delete;
 
   /// A mini-batch begins; what the last schedule showed is forgotten. The rows as they are then.
@@ -51,6 +52,9 @@ public:
   void arrange(Policy policy, Schedule &schedule, size_t begin, const RowSpace &rows,
                const PromisedRows *promised = nullptr);
 
+  /// For launches of which all is promised: divides them in place of arrange().
+  RecordedWindows &windows() { return windows_; }
+
   /// Who waits for whom in all launches of the schedule of this mini-batch. Nothing when memory is
   /// short.
   std::optional<Dependences> dependences(const Schedule &schedule, const RowSpace &rows);
@@ -63,6 +67,8 @@ public:
   std::vector<bool> neededFor(uint64_t id, uint64_t granules) const;
   /// Gives the memory of all this back, until it is needed again.
   void release();
+  /// The same, and that of launches that were rearranged: no schedule shows them any more.
+  void giveBack();
 
 private:
   bool build(const Schedule &schedule, size_t begin, const RowSpace &rows,
@@ -72,6 +78,7 @@ private:
   RowMakers makers_;
   RecordGraph graph_;
   LaunchOrder order_;
+  RecordedWindows windows_;
   BumpArena records_; ///< of the launches that were rearranged
   uint64_t keptEnd_ = 0;
   std::vector<uint64_t> inputs_;

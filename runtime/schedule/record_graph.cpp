@@ -76,8 +76,9 @@ void RowMakers::add(uint64_t id, uint32_t record) {
 // Records
 //===----------------------------------------------------------------------===//
 
-RecordGraph::RecordGraph(const Model &model, MemoryMeter &meter, MemoryKind &count)
-    : model_(model), meter_(meter), count_(count), rows_(model), familyOf_(model.kernels.size()) {}
+RecordGraph::RecordGraph(const Model &model, const RowWords &words, MemoryMeter &meter,
+                         MemoryKind &count)
+    : model_(model), meter_(meter), count_(count), rows_(words), familyOf_(model.kernels.size()) {}
 
 void RecordGraph::release() {
   meter_.uncharge(count_, std::exchange(charged_, 0));

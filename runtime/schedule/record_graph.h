@@ -103,7 +103,7 @@ private:
 /// launches; nobody waits for one of a higher number.
 class RecordGraph {
 public:
-  RecordGraph(const Model &model, MemoryMeter &meter, MemoryKind &count);
+  RecordGraph(const Model &model, const RowWords &words, MemoryMeter &meter, MemoryKind &count);
   ~RecordGraph() { meter_.uncharge(count_, charged_); }
   RecordGraph(const RecordGraph &) = delete;
 
@@ -152,7 +152,7 @@ private:
   MemoryKind &count_;
   const RowSpace *space_ = nullptr;
   uint64_t charged_ = 0;
-  RowWords rows_;
+  const RowWords &rows_;
   std::vector<uint32_t> familyOf_; ///< by kernel: its number among those of this graph
   std::vector<uint32_t> kernels_;
   std::vector<const int32_t *> records_;

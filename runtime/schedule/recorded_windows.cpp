@@ -40,8 +40,9 @@ private:
 
 } // namespace
 
-RecordedWindows::RecordedWindows(const Model &model, MemoryMeter &meter, MemoryKind &count)
-    : model_(model), words_(model), meter_(meter), count_(count),
+RecordedWindows::RecordedWindows(const Model &model, const RowWords &words, MemoryMeter &meter,
+                                 MemoryKind &count)
+    : model_(model), words_(words), meter_(meter), count_(count),
       moved_(meter, count, alignof(int32_t), size_t(64) << 10, /*redzones=*/false) {}
 
 void RecordedWindows::release() {

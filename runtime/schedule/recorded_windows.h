@@ -25,15 +25,16 @@ namespace sheaf::rt {
 class RecordedWindows {
 public:
   /// Its memory is charged to `count`.
-  RecordedWindows(const Model &model, MemoryMeter &meter, MemoryKind &count);
+  RecordedWindows(const Model &model, const RowWords &words, MemoryMeter &meter, MemoryKind &count);
   ~RecordedWindows() { release(); }
   RecordedWindows(const RecordedWindows &) = delete;
 
   /// No schedule shows what was cut before.
   void beginRun() { moved_.reset(); }
-  /// Gives all memory back; after beginRun().
+  /// The same, and gives all memory back.
   void giveBack() {
     release();
+    moved_.reset();
     moved_.giveBack();
   }
 
@@ -63,7 +64,7 @@ private:
   bool addParts(const ScheduledBucket &launch, const uint32_t *recorded, uint64_t granules);
 
   const Model &model_;
-  RowWords words_;
+  const RowWords &words_;
   MemoryMeter &meter_;
   MemoryKind &count_;
   uint64_t charged_ = 0;

@@ -30,8 +30,8 @@ namespace sheaf::rt {
 class RowPlan {
 public:
   /// Its memory is charged to `count` while there is a plan.
-  RowPlan(const Model &model, MemoryMeter &meter, MemoryKind &count)
-      : model_(model), words_(model), meter_(meter), count_(count) {}
+  RowPlan(const Model &model, const RowWords &words, MemoryMeter &meter, MemoryKind &count)
+      : model_(model), words_(words), meter_(meter), count_(count) {}
   ~RowPlan() { release(); }
   RowPlan(const RowPlan &) = delete;
 
@@ -134,7 +134,7 @@ private:
   uint32_t groups() const { return static_cast<uint32_t>(groups_.size() - 1); }
 
   const Model &model_;
-  RowWords words_;
+  const RowWords &words_;
   MemoryMeter &meter_;
   MemoryKind &count_;
   uint64_t charged_ = 0;

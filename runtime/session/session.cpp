@@ -70,10 +70,10 @@ Session::Impl::Impl(const Model &model, const SessionOptions &given)
       values(model.types, recorder), emissions(model, recorder, values),
       canJoin(std::any_of(model.kernels.begin(), model.kernels.end(),
                           [](const KernelDesc &kernel) { return kernel.joined; })),
-      scheduler(model, meter, memory.records), rowPlan(model, meter, memory.records),
-      forkWorth(model),
+      rowWords(model), scheduler(model, rowWords, meter, memory.records),
+      rowPlan(model, rowWords, meter, memory.records), forkWorth(model),
       collector(model, values.facts(), recorder, meter, memory.records, options.hostile),
-      windows(model, meter, memory.records), dropped(model, meter, memory.records),
+      dropped(model, rowWords, meter, memory.records),
       placedRecords(meter, memory.records, alignof(uint64_t), size_t(64) << 10,
                     /*redzones=*/false) {
   checkModel(model);

@@ -11,7 +11,6 @@
 
 #include "runtime/backward/backward.h"
 #include "runtime/device/device.h"
-#include "runtime/schedule/recorded_windows.h"
 #include "runtime/schedule/row_plan.h"
 #include "runtime/session/emissions.h"
 #include "runtime/session/session.h"
@@ -61,6 +60,7 @@ struct Session::Impl {
   Emissions emissions;
   const bool canJoin;                           ///< some kernels are for where rows are short
   bool rowsAreShort = false, joinsSome = false; ///< of this mini-batch
+  const RowWords rowWords;
   Scheduler scheduler;
   RowPlan rowPlan;
   ForkWorth forkWorth;
@@ -164,8 +164,7 @@ struct Session::Impl {
   /// Gives what was promised to the launches from `begin` on a place. Returns that of what no
   /// result needs; nothing when there is no room.
   std::optional<RowRange> placeRows(size_t begin);
-  RecordedWindows windows;    ///< of the launches that are planned for
-  uint64_t windowsOfPlan = 0; ///< 0: they run in order of depth
+  uint64_t windowsOfPlan = 0; ///< (recorded_windows.h); 0: launches run in order of depth
   bool planInWindows(size_t begin, std::span<Slot *const> results);
   bool planRows(size_t begin, std::span<Slot *const> results);
   bool hasRoomForPlan() const;
@@ -290,7 +289,8 @@ struct Run::Impl {
   uint64_t charged = 0; ///< for the schedule
 
   explicit Impl(Session::Impl &session)
-      : session(session), dropped(session.model, session.meter, session.memory.records) {}
+      : session(session),
+        dropped(session.model, session.rowWords, session.meter, session.memory.records) {}
   ~Impl();
   Ran ran() { return {recorded, folded, outcomes, walks, dropped, weights}; }
 };

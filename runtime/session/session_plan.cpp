@@ -26,7 +26,7 @@ std::optional<RowRange> Session::Impl::placeRows(size_t begin) {
   if (model.training)
     return placeTraining(begin, results.promised());
   bool planned = planInWindows(begin, results.promised());
-  windows.release();
+  scheduler.windows().release();
   std::optional<RowRange> passing = planned ? allocatePlanned() : std::nullopt;
   if (passing)
     rowPlan.apply(passing->begin);
@@ -53,14 +53,14 @@ bool Session::Impl::planRows(size_t begin, std::span<Slot *const> results) {
 
 bool Session::Impl::hasRoomForPlan() const {
   const RowSpace &rows = recorder.rowSpace;
-  uint64_t holes = rows.used() - heldGranules();
   return rowPlan.passing() <= rows.left() &&
-         rowPlan.staying() + rowPlan.passing() <= rows.left() + holes;
+         rowPlan.staying() + rowPlan.passing() <= rows.left() + rows.inHoles();
 }
 
 /// Windows of about so many granules, in place of the launches from `begin` on. False when there is
 /// no memory for that; the launches are as they were then.
 bool Session::Impl::cutInWindows(size_t begin, uint64_t granules) {
+  RecordedWindows &windows = scheduler.windows();
   if (windows.isEmpty() &&
       !windows.find(std::span(schedule).subspan(begin), recorder.promised, recorder.rowSpace))
     return false;
@@ -72,13 +72,13 @@ bool Session::Impl::cutInWindows(size_t begin, uint64_t granules) {
 /// do.
 bool Session::Impl::planNarrower(size_t begin, std::span<Slot *const> results) {
   const RowSpace &rows = recorder.rowSpace;
-  uint64_t all = recorder.promised.granules(), free = rows.left() + rows.used() - heldGranules();
+  uint64_t all = recorder.promised.granules(), free = rows.left() + rows.inHoles();
   uint64_t room = std::min(rows.left(), free - std::min(free, rowPlan.staying()));
   if (room == 0)
     return false;
   uint64_t before = rowPlan.passing();
-  uint64_t number = std::max<uint64_t>(2, std::bit_ceil(before / room));
-  for (number = std::max(number, std::bit_ceil(windowsOfPlan + 1)); number <= all; number *= 2) {
+  uint64_t number = std::bit_ceil(std::max({uint64_t(2), before / room, windowsOfPlan + 1}));
+  for (; number <= all; number *= 2) {
     if (!cutInWindows(begin, all / number) || !planRows(begin, results))
       return false;
     if (hasRoomForPlan())

@@ -152,7 +152,7 @@ std::optional<RowRange> Session::Impl::placeTraining(size_t begin, std::span<Slo
   recordedLaunches.assign(schedule.begin() + static_cast<ptrdiff_t>(begin), schedule.end());
   uint64_t all = recorder.promised.granules(), most = mostToStay(recordedLaunches);
   DividedLaunches planned(model, recordedLaunches, most < all ? all / kParts : UINT64_MAX);
-  RecomputeChoice choice(model, dropped.words(), meter, memory.records);
+  RecomputeChoice choice(model, rowWords, meter, memory.records);
   if (!choice.make(planned.launches, recorder.promised, results, rows, most, need.compact) ||
       !rowPlan.make(planned.launches, recorder.promised, results, rows, choice.staying()))
     return std::nullopt;
@@ -210,7 +210,7 @@ bool Session::Impl::placeCopies(size_t begin, std::span<const ScheduledBucket> c
       const ScheduledBucket &launch = copies[i];
       runsAt.push_back(static_cast<uint32_t>(schedule.size() - begin));
       schedule.push_back(launch);
-      dropped.words().forEachId(launch, recorder.rowSpace, place);
+      rowWords.forEachId(launch, recorder.rowSpace, place);
       size_t words = model.kernels[launch.kernel].words;
       auto *records = const_cast<int32_t *>(launch.records);
       for (int64_t r = 1; r <= launch.count; ++r) {

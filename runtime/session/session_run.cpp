@@ -203,8 +203,7 @@ void Session::Impl::arrangeAndSubmit(size_t begin, BucketTable::What what, uint6
 
 /// Of this mini-batch, without what was given back and not handed out again.
 uint64_t Session::Impl::heldGranules() const {
-  const RowSpace &rows = recorder.rowSpace;
-  return rows.used() - (rows.reclaimed() - std::min(rows.reclaimed(), rows.handedOut()));
+  return recorder.rowSpace.used() - recorder.rowSpace.inHoles();
 }
 
 void Session::Impl::tellRows(size_t begin, bool planned) {
@@ -272,7 +271,6 @@ bool Session::Impl::collect(const std::function<void(LiveValues &)> &addResults)
   isWhole = false;
   handedOutBefore += recorder.rowSpace.handedOut();
   collector.giveBack(schedule, scheduler, policy);
-  windows.beginRun();
   if (rowObserver)
     rowObserver->collected(heldGranules());
   counters.evictions += recorder.known.takeEvictions();
@@ -309,7 +307,6 @@ void Session::Impl::beginRun() {
   recorder.scratch.beginRun();
   recorder.setComputed(0);
   scheduler.beginRun(recorder.rowSpace);
-  windows.beginRun();
   isWhole = true;
   handedOutBefore = 0;
   if (rowObserver)
@@ -348,10 +345,7 @@ bool Session::Impl::walkAll(std::span<const Instance> instances, const std::stop
 bool Session::Impl::walkAgain(std::span<const Instance> instances, const std::stop_token &stop,
                               size_t logged) {
   forgetMiniBatch();
-  // What only orders of launches took.
-  windows.beginRun();
-  windows.giveBack();
-  scheduler.release();
+  scheduler.giveBack();
   if (recorder.readWatch)
     recorder.readWatch->keep(logged);
   return walkAll(instances, stop);

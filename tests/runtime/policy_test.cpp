@@ -42,6 +42,7 @@ struct Book {
   MemoryKind kind, rowKind;
   HostRows memory;
   RowSpace rows;
+  RowWords words{described};
   Scheduler scheduler;
   std::map<std::pair<uint32_t, uint32_t>, std::vector<int32_t>> buckets; ///< (depth, kernel)
   std::deque<std::vector<int32_t>> drained;
@@ -51,7 +52,7 @@ struct Book {
   explicit Book(uint64_t limit = uint64_t(1) << 30)
       : meter(limit), memory(described.paramGranules, uint64_t(1) << 24),
         rows(described.paramGranules, memory, rowMeter, rowKind, false),
-        scheduler(described, meter, kind) {
+        scheduler(described, words, meter, kind) {
     scheduler.beginRun(rows);
   }
 

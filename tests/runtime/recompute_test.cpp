@@ -64,8 +64,8 @@ public:
   PromisedRows promised_{meter_, kind_};
   RowWords words_{model_};
   RecomputeChoice choice_{model_, words_, meter_, kind_};
-  RowPlan plan_{model_, meter_, kind_};
-  DroppedRows dropped_{model_, meter_, kind_};
+  RowPlan plan_{model_, words_, meter_, kind_};
+  DroppedRows dropped_{model_, words_, meter_, kind_};
   uint32_t sequences_;
   std::vector<int32_t> records_;
   Schedule schedule_;

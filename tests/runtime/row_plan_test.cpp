@@ -291,8 +291,9 @@ private:
   HostRows memory_{described_.paramGranules, uint64_t(1) << 22};
   RowSpace rows_{described_.paramGranules, memory_, meter_, rowKind_, false};
   PromisedRows promised_{meter_, kind_};
-  RecordedWindows windows_{described_, meter_, kind_};
-  RowPlan plan_{described_, meter_, kind_};
+  RowWords words_{described_};
+  RecordedWindows windows_{described_, words_, meter_, kind_};
+  RowPlan plan_{described_, words_, meter_, kind_};
   std::vector<Tensor> tensors_;
   static constexpr uint32_t kRoom = 60;
   struct Room {
