@@ -8,6 +8,7 @@
 // long one takes alone.
 //
 //===----------------------------------------------------------------------===//
+#include "compiler/measure/Timing.h"
 #include "runtime/artefact/artefact.h"
 #include "runtime/io/dataset.h"
 #include "runtime/session/engine.h"
@@ -19,7 +20,6 @@
 #include <deque>
 #include <memory>
 #include <random>
-#include <time.h>
 
 using namespace sheaf;
 using namespace sheaf::rt;
@@ -40,17 +40,8 @@ const Slot *arguments(io::SlotHeap &heap, int64_t words, Slot written, uint32_t 
 }
 
 /// Nanoseconds that this process was at work, which is always: others on the machine do not count.
-double now() {
-  timespec time{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) * 1e9 + static_cast<double>(time.tv_nsec);
-}
+double now() { return driver::processorSeconds() * 1e9; }
 double milliseconds(double since) { return (now() - since) * 1e-6; }
-
-double part(std::vector<double> times, double share) {
-  std::sort(times.begin(), times.end());
-  return times[static_cast<size_t>(share * static_cast<double>(times.size() - 1))];
-}
 
 struct Times {
   std::vector<double> ofShort, ofLong, alone; ///< milliseconds
@@ -141,9 +132,10 @@ int main(int argc, char **argv) {
   puts("short, ms: half  nine tenths   long, ms: half  nine tenths   alone");
   for (size_t i = 0; i < paths.size(); ++i) {
     const Times &times = servers[i].times;
-    std::printf("%15.1f  %11.1f   %14.1f  %11.1f   %5.1f  %s\n", part(times.ofShort, 0.5),
-                part(times.ofShort, 0.9), part(times.ofLong, 0.5), part(times.ofLong, 0.9),
-                part(times.alone, 0.5), paths[i]);
+    std::printf("%15.1f  %11.1f   %14.1f  %11.1f   %5.1f  %s\n",
+                driver::quantile(times.ofShort, 0.5), driver::quantile(times.ofShort, 0.9),
+                driver::quantile(times.ofLong, 0.5), driver::quantile(times.ofLong, 0.9),
+                driver::quantile(times.alone, 0.5), paths[i]);
   }
   return 0;
 }

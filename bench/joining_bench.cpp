@@ -6,10 +6,10 @@
 // for all; in turns. Prints how long requests take from the time at which they came.
 //
 //===----------------------------------------------------------------------===//
+#include "compiler/measure/Timing.h"
 #include "runtime/artefact/artefact.h"
 #include "runtime/session/engine.h"
 
-#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstdlib>
@@ -48,11 +48,6 @@ Times serve(const Model &model, bool joins, double every) {
   return times;
 }
 
-double part(std::vector<double> &times, double share) {
-  std::sort(times.begin(), times.end());
-  return times[static_cast<size_t>(share * static_cast<double>(times.size() - 1))];
-}
-
 } // namespace
 
 int main(int argc, char **argv) {
@@ -66,8 +61,8 @@ int main(int argc, char **argv) {
   for (int i = 0; i < 6; ++i) {
     Times times = serve(artefact->model(), i % 2 == 0, every);
     printf("%-5s  %15.1f  %11.1f   %14.1f  %11.1f\n", i % 2 == 0 ? "yes" : "no",
-           part(times.ofShort, 0.5), part(times.ofShort, 0.9), part(times.ofLong, 0.5),
-           part(times.ofLong, 0.9));
+           driver::quantile(times.ofShort, 0.5), driver::quantile(times.ofShort, 0.9),
+           driver::quantile(times.ofLong, 0.5), driver::quantile(times.ofLong, 0.9));
   }
   return 0;
 }

@@ -6,6 +6,7 @@
 // once, in turns. Prints medians, and what is kept.
 //
 //===----------------------------------------------------------------------===//
+#include "compiler/measure/Timing.h"
 #include "runtime/artefact/artefact.h"
 #include "runtime/io/dataset.h"
 #include "runtime/session/engine.h"
@@ -17,6 +18,7 @@
 
 using namespace sheaf;
 using namespace sheaf::rt;
+using driver::median;
 
 namespace {
 
@@ -37,11 +39,6 @@ const Slot *arguments(io::SlotHeap &heap, const std::vector<int32_t> &text, Slot
 }
 
 double milliseconds(uint64_t since) { return static_cast<double>(clockNow() - since) * 1e-6; }
-
-double median(std::vector<double> &times) {
-  std::sort(times.begin(), times.end());
-  return times[times.size() / 2];
-}
 
 } // namespace
 

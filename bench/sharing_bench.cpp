@@ -7,10 +7,10 @@
 // of their own, medians over rounds in which the three take turns.
 //
 //===----------------------------------------------------------------------===//
+#include "compiler/measure/Timing.h"
 #include "runtime/artefact/artefact.h"
 #include "runtime/session/executor.h"
 
-#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstdlib>
@@ -20,6 +20,7 @@
 
 using namespace sheaf;
 using namespace sheaf::rt;
+using driver::median;
 
 namespace {
 
@@ -94,11 +95,6 @@ double serve(const Model &model, Way way, unsigned threads, Slot steps) {
     ended += other;
   }
   return static_cast<double>(ended) / kRoundNs * 1e9;
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
 }
 
 } // namespace

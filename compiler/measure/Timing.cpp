@@ -23,6 +23,11 @@ double median(std::vector<double> values) {
   return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }
 
+double quantile(std::vector<double> values, double share) {
+  std::sort(values.begin(), values.end());
+  return values[static_cast<size_t>(share * static_cast<double>(values.size() - 1))];
+}
+
 Ratio ratioOf(std::vector<double> ratios) {
   std::sort(ratios.begin(), ratios.end());
   // The median's interval by order: half a normal deviate of the binomial distribution either way.

@@ -16,6 +16,8 @@ double processorSeconds();
 
 /// Of at least one value; the mean of the two in the middle when there are two.
 double median(std::vector<double> values);
+/// Of at least one value: the one below which so large a share of the others is, from 0 to 1.
+double quantile(std::vector<double> values, double share);
 
 /// How much longer one thing takes than another, by repetitions of both in turn.
 struct Ratio {
