@@ -26,6 +26,16 @@ protected:
     return options;
   }
 
+  /// The same as a load of many instances asks for.
+  template <typename Load> sheaf::rt::SessionOptions optionsOf(const Load &load) const {
+    sheaf::rt::SessionOptions options = small();
+    options.hostile = load.hostile;
+    options.threads = load.threads;
+    options.memoryLimit = load.memoryLimit;
+    options.keepBytes = load.keepBytes;
+    return options;
+  }
+
   std::string text(const sheaf::rt::Session &session, uint32_t type,
                    const sheaf::rt::Slot *slots) const {
     sheaf::io::JsonValueWriter writer(model.types, [&](uint32_t part, const sheaf::rt::Slot *at) {

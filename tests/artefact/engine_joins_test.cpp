@@ -53,12 +53,7 @@ protected:
 
 TEST_P(EveryJoiningLoad, GivesWhatEachInstanceGivesAlone) {
   const Load &load = GetParam();
-  SessionOptions options = small();
-  options.hostile = load.hostile;
-  options.threads = load.threads;
-  options.memoryLimit = load.memoryLimit;
-  options.keepBytes = load.keepBytes;
-  Session session(model, options);
+  Session session(model, optionsOf(load));
   Engine engine(session, load.engine);
   std::mt19937_64 random(7);
   auto among = [&](int64_t n) { return static_cast<int64_t>(random() % static_cast<uint64_t>(n)); };

@@ -147,12 +147,7 @@ protected:
 
 TEST_P(EveryLoad, GivesWhatAllWordsAtOnceGive) {
   const Load &load = GetParam();
-  SessionOptions options = small();
-  options.hostile = load.hostile;
-  options.threads = load.threads;
-  options.memoryLimit = load.memoryLimit;
-  options.keepBytes = load.keepBytes;
-  Session session(model, options);
+  Session session(model, optionsOf(load));
   uint64_t time = 0;
   EngineOptions engineOptions = load.engine;
   engineOptions.clock = [&] { return time; };

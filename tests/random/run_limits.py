@@ -96,7 +96,7 @@ class Runs(Case):
     def limited(self, free, batch, limit):
         options = ["--memory-limit", str(limit + 1), "--batch", batch,
                    "--row-reuse", self.r.choice(["worth", "always", "never"]),
-                   "--policy", self.r.choice(["depth", "agenda", "lookahead", "search", "auto"]),
+                   "--policy", self.r.choice(["depth", "memory", "agenda", "lookahead", "search", "auto"]),
                    "--threads", self.r.choice("12"),
                    *self.r.choice([[], [], ["--hostile"]]),
                    *self.r.choice([[], [], ["--waves", "4K"], ["--waves", "0"]]),

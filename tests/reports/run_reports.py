@@ -422,17 +422,17 @@ def sums():
                 assert launch["waits_for"] < i and before["step"] < launch["step"]
             assert 0 <= launch["lost_ms"] <= launch["ms"]
         assert any(l["waits_for"] >= 0 for l in launches if "waits_for" in l) or batch["steps"] == 1
-    # A chain has one row a step and nothing can be done; a leaf of each is one launch. No
-    # second-level cache holds the weights, so a launch of one row is slow on any machine.
+    # A chain has one row a step and nothing can be done; a leaf of each is one launch. Hardly a
+    # cache holds the weights, so a launch of one row is slow on any machine.
     with tempfile.TemporaryDirectory() as directory:
         with open(os.path.join(directory, "m.sheaf"), "w") as out:
-            out.write("param w : f32[1024, 1024] = glorot\n"
-                      "fn main(n: int, x: f32[1024]) -> f32[1024] =\n"
+            out.write("param w : f32[2048, 2048] = glorot\n"
+                      "fn main(n: int, x: f32[2048]) -> f32[2048] =\n"
                       "  if n == 0 { x }\n"
                       "  else { main(n - 1, tanh(x @ w)) }\n")
         with open(os.path.join(directory, "d.jsonl"), "w") as out:
             for n in (40, 2, 2, 2, 2, 2, 2, 2, 2, 2):
-                out.write(json.dumps({"n": n, "x": [0.1 * n] * 1024}) + "\n")
+                out.write(json.dumps({"n": n, "x": [0.1 * n] * 2048}) + "\n")
         batch = json.loads(sheaf("explain", "m.sheaf", "--data", "d.jsonl", "--format", "json",
                                  cwd=directory).stdout)["mini_batch"]
         few = batch["few_rows"]
@@ -441,10 +441,10 @@ def sums():
         # Many rows are not few, however long the machine takes for them.
         with open(os.path.join(directory, "many.jsonl"), "w") as out:
             for i in range(600):
-                out.write(json.dumps({"n": 4, "x": [0.001 * i] * 1024}) + "\n")
+                out.write(json.dumps({"n": 2, "x": [0.001 * i] * 2048}) + "\n")
         batch = json.loads(sheaf("explain", "m.sheaf", "--data", "many.jsonl", "--batch", "600",
                                  "--format", "json", cwd=directory).stdout)["mini_batch"]
-        assert [l["rows"] for l in batch["launches"]] == [600] * 4 and not batch["few_rows"], batch
+        assert [l["rows"] for l in batch["launches"]] == [600] * 2 and not batch["few_rows"], batch
 
 
 def perfetto():
