@@ -86,7 +86,7 @@ typedef struct sheaf_compile_options {
   const char *name;               /* of the text in messages; NULL: the path, or "model.sheaf" */
   sheaf_resolve_function resolve; /* NULL: files that are used are found beside `name` */
   void *resolve_user;
-  const char *library; /* the directory that has the layers, `lib`; NULL: as it is installed */
+  const char *library; /* the directory in which `lib` is, the layers; NULL: as it is installed */
 
   const char *entry;     /* the function that an instance is an argument list of; NULL: "main" */
   const sheaf_dim *dims; /* instead of what the source says */

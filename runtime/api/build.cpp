@@ -14,7 +14,8 @@ namespace {
 
 using Family = NewStep::Family;
 
-/// What the parser accepts (maxNesting): whoever walks a tree may recurse.
+/// What the parser accepts (maxNesting): whoever walks a tree may recurse. Expressions by
+/// themselves are measured when a model is compiled.
 constexpr uint32_t kMostNesting = 500;
 /// Types and patterns that are shared again and again would be of any size when they are walked.
 constexpr uint32_t kMostWrittenOut = 1 << 16;
@@ -137,8 +138,6 @@ uint64_t NewStep::add(Family family, Form form, const sheaf_place *at) {
   uint64_t writtenOut = 1;
   for (uint32_t part : parts_) {
     const sheaf_model_builder::Shape &of = builder_.shapes[part - 1];
-    if (of.family != family)
-      continue;
     shape.height = std::max(shape.height, of.height + 1);
     writtenOut += of.writtenOut;
   }

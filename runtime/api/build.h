@@ -21,8 +21,8 @@ struct sheaf_model_builder {
   struct Shape {
     Family family;
     bool isUsed = false;     ///< of expressions and statements: stands somewhere
-    uint32_t height = 1;     ///< among nodes of its family
-    uint32_t writtenOut = 1; ///< how many such nodes it has when none is shared
+    uint32_t height = 1;     ///< one more than that of the highest part
+    uint32_t writtenOut = 1; ///< how many nodes it has when none is shared
   };
 
   explicit sheaf_model_builder(std::string name);

@@ -131,6 +131,31 @@ TEST_F(Build, SharedNodesAreOfBoundedSize) {
             "a type is nested too deeply: at most 500 levels are allowed");
 }
 
+TEST_F(Build, WhatStandsInATypeCounts) {
+  // A type whose extent has a function of that type, again and again.
+  auto deeper = [&](Type within, Type &type) {
+    Expr function{};
+    sheaf_built_parameter param{"x", {}, within};
+    EXPECT_EQ(sheaf_build_lambda(b, &param, 1, name("x"), nullptr, &function), SHEAF_OK);
+    sheaf_extent extent{SHEAF_EXTENT_EXPR, 0, nullptr, function};
+    return sheaf_build_tensor_type(b, {kDLFloat, 32, 1}, &extent, 1, nullptr, &type);
+  };
+  Type type = number();
+  sheaf_status status = SHEAF_OK;
+  for (int i = 0; i < 1000 && status == SHEAF_OK; ++i)
+    status = deeper(type, type);
+  EXPECT_EQ(refused(status), "a type is nested too deeply: at most 500 levels are allowed");
+  type = number();
+  status = SHEAF_OK;
+  for (int i = 0; i < 64 && status == SHEAF_OK; ++i) {
+    Type both[] = {type, type};
+    status = sheaf_build_tuple_type(b, both, 2, nullptr, &type);
+    if (status == SHEAF_OK)
+      status = deeper(type, type);
+  }
+  EXPECT_EQ(refused(status), "a type is too large: written out it has more than 65536 parts");
+}
+
 TEST_F(Build, UnknownMembersOfEnumerations) {
   constexpr int32_t kLeast = std::numeric_limits<int32_t>::min();
   EXPECT_EQ(binary(name("x"), name("y"), SHEAF_MATMUL + 1), "op is 15");
