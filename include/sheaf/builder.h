@@ -22,9 +22,9 @@
  * stands in one place of a model; types and patterns may be used again. A node of id 0 is none,
  * where one may be left out.
  *
- * A type or a pattern has at most 500 levels, with all that stands in it, and 65,536 parts where each
- * shared one counts as often as it stands there. Places lie in at most 48 files, each with a text of
- * less than 64 MiB.
+ * A type or a pattern has at most 500 levels, with all that stands in it, and 65,536 parts where
+ * each shared one counts as often as it stands there. Places lie in at most 48 files, each with a
+ * text of less than 64 MiB.
  *
  * docs/language.md says what the forms mean. builder.hpp is the same for C++. No compiler is opened
  * to build. Texts are copied.

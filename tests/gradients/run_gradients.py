@@ -3,7 +3,8 @@
 
 values: what lines of operators.txt say that they give. operators: every line of operators.txt, with params as operands, with rows of params, which differ
 from instance to instance, with the first operand a tensor of the instance, which needs no
-gradient, and with all of them such tensors, which have one. zeros: operators at NaN, infinity and the ends of what they are defined for, behind a
+gradient, and with all of them such tensors, which have one; of these programs one in SHEAF_SHARE,
+if that is set, and all with SHEAF_FULL=1. zeros: operators at NaN, infinity and the ends of what they are defined for, behind a
 `where` that chooses something else, so that no gradient arrives: none may go on. models: those of
 models/ with a loss each, in f32; models-bf16: with products in bf16; models-hostile: with segments of the backward pass as short as can be.
 programs: text programs with a loss; inputs: the gradients of their arguments as well.
@@ -25,6 +26,7 @@ import programs as text_programs
 from models import LOSSES, MODELS as DATA_OF
 
 MODELS = os.path.join(HERE, "..", "..", "models")
+SHARE = 1 if os.environ.get("SHEAF_FULL") else int(os.environ.get("SHEAF_SHARE", "1"))
 
 HELPERS = """
 fn first((a, b): (f32[n, m], i32[n, m])) -> f32[n, m] = a
@@ -166,7 +168,7 @@ def operators(sheaf, directory, pattern):
     groups = [(f"{kind}{i}", some[i:i + 12], kind)
               for kind, some in (("params", chosen), ("rows", chosen), ("inputs", several),
                                  ("given", chosen))
-              for i in range(0, len(some), 12)]
+              for i in range(0, len(some), 12)][::SHARE]
     options = ["--directions", "1", "--dropout"]
 
     def attempt(name, some, kind):
@@ -191,10 +193,10 @@ def operators(sheaf, directory, pattern):
 
     with ThreadPoolExecutor(2) as pool:
         bad = [text for texts in pool.map(run, groups) for text in texts]
-    print(f"{len(chosen)} cases, {len(bad)} failures")
+    print(f"{sum(len(some) for _, some, _ in groups)} cases, {len(bad)} failures")
     for text in bad:
         print(text)
-    return not bad
+    return bool(groups) and not bad
 
 
 # Of a and b, vectors of numbers at which derivatives are infinite or NaN.
