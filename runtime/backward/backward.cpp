@@ -122,8 +122,8 @@ uint32_t Backward::idOf(const RowSource &source, const Ids &ids) const {
 //===----------------------------------------------------------------------===//
 
 void Backward::outOfMemory() const {
-  throw OutOfMemory("out of memory for gradients: the memory limit of " +
-                    bytesText(meter_.limit()) + " does not hold them");
+  throw OutOfMemory("out of memory for gradients: the mini-batch already holds " +
+                    meter_.held().text());
 }
 
 /// What the walk itself needs counts as records do.

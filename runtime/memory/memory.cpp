@@ -40,13 +40,6 @@ uint64_t availableMemory() {
   return bytes;
 }
 
-std::string bytesText(uint64_t bytes) {
-  if (bytes < (uint64_t(1) << 20))
-    return std::to_string(bytes) + " bytes";
-  uint64_t tenths = (bytes >> 20) * 10 + ((bytes & 0xFFFFF) * 10 >> 20);
-  return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " MB";
-}
-
 //===----------------------------------------------------------------------===//
 // Reservation
 //===----------------------------------------------------------------------===//
@@ -91,6 +84,11 @@ void Reservation::guardPage(uint64_t begin) { mprotect(data_ + begin, pageBytes(
 //===----------------------------------------------------------------------===//
 
 uint64_t MemoryMeter::used() const { return used_ + (rows_ ? rows_->used() * kGranuleBytes : 0); }
+
+HeldMemory MemoryMeter::held() const {
+  // The counter of rows is brought up to date now and then only.
+  return {kinds_, used(), limit_, used() - used_};
+}
 
 bool MemoryMeter::charge(MemoryKind &kind, uint64_t bytes) {
   uint64_t before = used();

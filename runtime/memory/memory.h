@@ -3,6 +3,7 @@
 #define SHEAF_RUNTIME_MEMORY_MEMORY_H
 
 #include "runtime/measure/counters.h"
+#include "runtime/memory/held_memory.h"
 #include "runtime/model/file_range.h"
 
 #include <algorithm>
@@ -53,20 +54,20 @@ uint64_t pageBytes();
 /// Gives the whole pages inside [begin, end) back; they read as zero afterwards.
 void releasePages(uint8_t *begin, uint8_t *end);
 
-/// A number of bytes as messages tell it: `4032 bytes`, `63.9 MB`.
-std::string bytesText(uint64_t bytes);
-
 class RowSpace;
 
 /// The byte budget that the allocators of one session share.
 class MemoryMeter {
 public:
-  explicit MemoryMeter(uint64_t limit) : limit_(limit) {}
+  /// `kinds`: of all that is charged, and must outlive this; null: no one asks what is held.
+  explicit MemoryMeter(uint64_t limit, const MemoryUse *kinds = nullptr)
+      : limit_(limit), kinds_(kinds) {}
 
   uint64_t limit() const { return limit_; }
   /// Bytes of everything but the rows of a mini-batch, and with them.
   uint64_t usedBesideRows() const { return used_; }
   uint64_t used() const;
+  HeldMemory held() const;
 
   /// Takes bytes from the budget; false when it does not have them.
   bool charge(MemoryKind &kind, uint64_t bytes);
@@ -79,6 +80,7 @@ public:
 private:
   uint64_t limit_;
   uint64_t used_ = 0;
+  const MemoryUse *kinds_;
   RowSpace *rows_ = nullptr;
 };
 

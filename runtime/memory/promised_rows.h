@@ -45,6 +45,10 @@ public:
     return id;
   }
   uint64_t granules() const { return size_; }
+  /// Bytes that were asked for in vain to name so many granules more; 0: there are no more names.
+  uint64_t bytesToName(uint64_t granules) const {
+    return granules >= kMost - size_ ? 0 : bytesFor(leastUnits(size_ + granules));
+  }
   bool isEmpty() const { return size_ == 0 && (units_.empty() || units_[0].starts == 0); }
 
   /// From now until the next allocate(): allocations are numbered in their order, those of no size
@@ -99,6 +103,11 @@ private:
     uint32_t before = 0; ///< allocations before it
     uint32_t starts = 0; ///< a bit a granule: one begins
   };
+  /// Not less than a part of what there is: all of it is copied each time.
+  size_t leastUnits(uint64_t last) const {
+    return std::max<size_t>(units_.size() + units_.size() / 8, last / kUnit + 1);
+  }
+  uint64_t bytesFor(size_t units) const { return (units - units_.size()) * sizeof(Unit); }
   static uint32_t bitsOf(uint32_t bits) {
     static constexpr std::array<uint8_t, 256> table = [] {
       std::array<uint8_t, 256> counts{};
@@ -111,12 +120,15 @@ private:
 
   /// Makes room for all granules up to this one.
   [[gnu::cold]] bool grow(uint64_t last) {
-    size_t units = std::max<size_t>({1024, 2 * units_.size(), last / kUnit + 1});
-    uint64_t bytes = (units - units_.size()) * sizeof(Unit);
-    if (!meter_.charge(count_, bytes))
-      return false;
-    charged_ += bytes;
+    size_t units = std::max<size_t>({1024, 2 * units_.size(), leastUnits(last)});
+    if (!meter_.charge(count_, bytesFor(units))) {
+      units = leastUnits(last);
+      if (!meter_.charge(count_, bytesFor(units)))
+        return false;
+    }
+    charged_ += bytesFor(units);
     try {
+      units_.reserve(units); // resize() alone takes more
       units_.resize(units);
     } catch (const std::bad_alloc &) {
       return false;

@@ -38,7 +38,7 @@ bool Scratch::shrink(uint64_t granules) {
 
 bool Scratch::wantMore(uint64_t wanted) {
   if (wanted > RowSpace::kMaxGranules ||
-      !meter_.charge(count_, (wanted - granules_) * kGranuleBytes * threads_))
+      !meter_.charge(count_, bytesMore(static_cast<int64_t>(wanted))))
     return false;
   granules_ = wanted;
   return true;

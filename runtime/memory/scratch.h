@@ -30,6 +30,10 @@ public:
     wanted_ = wanted;
     return true;
   }
+  /// What want() of so much more asks the budget for.
+  uint64_t bytesMore(int64_t granules) const {
+    return (static_cast<uint64_t>(granules) - granules_) * kGranuleBytes * threads_;
+  }
   /// A mini-batch begins: room that neither of the last two needed is given back.
   void beginRun();
   /// Gives back what this mini-batch has not wanted itself; whether there was any.

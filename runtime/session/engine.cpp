@@ -39,6 +39,7 @@ Engine::Impl::Impl(Session::Impl &session, EngineOptions given)
   most = options.mostRunning;
   session.policy = Policy::Depth;
   session.serves = true;
+  recorder.holder = "the engine";
   session.kept = &kept;
   recorder.tasks.rows = &recorder.rowSpace;
   recorder.tasks.isInterrupted = [this](Walk &walk) {
@@ -54,6 +55,7 @@ Engine::Impl::~Impl() {
   recorder.tasks.run([](const Walk &) {});
   session.keptIsStale = true; // some of it may not have been computed
   session.serves = false;
+  recorder.holder = Recorder::kMiniBatch;
   session.kept = nullptr;
   recorder.tasks.rows = nullptr;
   recorder.tasks.isInterrupted = nullptr;

@@ -140,7 +140,7 @@ void Engine::Impl::ended(Entry &entry) {
     walked.push_back(&entry);
     return;
   }
-  recorder.failure = entry.failed->failure;
+  recorder.takeFailure(entry);
   // Alone it begins at the first depth, wherever the others stand.
   if (recorder.failure.kind == Failure::Depth && !entry.runsAlone()) {
     entry.shorts = 2;
@@ -175,10 +175,10 @@ bool Engine::Impl::keep(Outcome &outcome) try {
   uint64_t bytes = image.bytes();
   outcome.kept = kept.keep(type, std::move(image), session.weightsVersion);
   if (!outcome.kept)
-    recorder.failure = {Failure::Heap, 0, 0, 0, bytes};
+    recorder.setFailure({Failure::Heap, 0, 0, 0, bytes});
   return outcome.kept != nullptr;
 } catch (const std::bad_alloc &) {
-  recorder.failure = {Failure::Heap, 0, 0, 0, 0};
+  recorder.setFailure({Failure::Heap, 0, 0, 0, 0});
   return false;
 }
 
@@ -211,8 +211,8 @@ void Engine::Impl::tooLittleMemory(Entry &entry) {
       if (KeptUse use = kept.use(); use.values > 0) {
         const RunError &error = *outcome.error;
         outcome.error.emplace(error.instance(),
-                              error.message() + ", of which " + bytesText(use.bytes) +
-                                  " are values that are kept for whoever has a handle of them",
+                              error.message() + "; " + bytesText(use.bytes) +
+                                  " of all are values that are kept for whoever has a handle of them",
                               error.cause(), error.column());
       }
       return hand(entry, std::move(outcome));

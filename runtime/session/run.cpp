@@ -40,8 +40,8 @@ std::unique_ptr<Run> Session::putAside() {
   run->recorded = session.recorded();
   uint64_t bytes = run->recorded.size() * sizeof(ScheduledBucket);
   if (!session.meter.charge(session.memory.records, bytes))
-    throw OutOfMemory("out of memory: the memory limit of " + bytesText(session.meter.limit()) +
-                      " does not hold a mini-batch beside others");
+    throw OutOfMemory("out of memory for a mini-batch beside others: these already hold " +
+                      session.meter.held().text());
   run->charged = bytes;
   run->heap = session.recorder.heap.emptyLike();
   run->records = session.recorder.buckets.noRecords();

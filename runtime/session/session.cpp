@@ -61,7 +61,7 @@ void checkModel(const Model &model) {
 } // namespace
 
 Session::Impl::Impl(const Model &model, const SessionOptions &given)
-    : model(model), options(withDefaults(model, given)), meter(options.memoryLimit),
+    : model(model), options(withDefaults(model, given)), meter(options.memoryLimit, &memory),
       device(makeDevice(model, options, meter, memory.packed)),
       recorder(model, *device, meter, memory,
                {meter.limit(), options.hostStackBytes, options.fibers, options.maxSteps,
@@ -183,7 +183,7 @@ uint32_t Session::makeBuffer(uint64_t bytes, const char *what) {
   if (!session.meter.charge(session.memory.training, bytes))
     throw OutOfMemory("the memory limit of " + bytesText(session.meter.limit()) +
                       " does not hold " + what + ": " + bytesText(bytes) + " are needed beside " +
-                      bytesText(session.meter.used()));
+                      session.meter.held().text());
   uint32_t buffer = 0;
   try {
     buffer = session.device->makeBuffer(bytes);
@@ -257,7 +257,6 @@ void Session::Impl::computeFolded() {
   } restore{recorder.readWatch, std::exchange(recorder.readWatch, nullptr), policy,
             std::exchange(policy, Policy::Depth)};
   std::vector<Slot> handles(model.folded.size());
-  Failure failure;
   auto record = [&] {
     recorder.failure = {};
     Walk walk;
@@ -268,7 +267,7 @@ void Session::Impl::computeFolded() {
     recorder.tasks.start(task, recorder.stacks.take());
     recorder.tasks.run([](const Walk &) {});
     if (walk.failed)
-      failure = walk.failed->failure;
+      recorder.takeFailure(walk);
     return !walk.failed;
   };
   if (!record()) {
@@ -276,7 +275,7 @@ void Session::Impl::computeFolded() {
     forgetMiniBatch();
     if (!recorder.giveBack(/*keptStacks=*/true) || !record())
       throw UserError("computing what follows from the weights alone failed: " +
-                      recorder.describe(failure, model, meter));
+                      recorder.describe(model));
   }
   flush(BucketTable::What::All);
   folded.launches = recorded().size();

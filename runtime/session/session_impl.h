@@ -164,6 +164,9 @@ struct Session::Impl {
   /// Gives what was promised to the launches from `begin` on a place. Returns that of what no
   /// result needs; nothing when there is no room.
   std::optional<RowRange> placeRows(size_t begin);
+  uint64_t leastPlanned = 0;           ///< bytes of the session with what the plans of this wave take
+  std::map<int64_t, uint64_t> enough; ///< by instance: that of one that had no room alone
+  uint64_t enoughFor(const Walk &walk) const;
   uint64_t windowsOfPlan = 0; ///< (recorded_windows.h); 0: launches run in order of depth
   bool planInWindows(size_t begin, std::span<Slot *const> results);
   bool planRows(size_t begin, std::span<Slot *const> results);

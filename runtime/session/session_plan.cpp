@@ -12,7 +12,7 @@
 namespace sheaf::rt {
 
 std::optional<RowRange> Session::Impl::placeRows(size_t begin) {
-  windowsOfPlan = 0;
+  windowsOfPlan = leastPlanned = 0;
   // Those of earlier waves have places already.
   LiveValues results(model, values.facts(), meter, memory.records);
   try {
@@ -47,8 +47,12 @@ bool Session::Impl::planInWindows(size_t begin, std::span<Slot *const> results) 
 }
 
 bool Session::Impl::planRows(size_t begin, std::span<Slot *const> results) {
-  return rowPlan.make(std::span(schedule).subspan(begin), recorder.promised, results,
-                      recorder.rowSpace);
+  if (!rowPlan.make(std::span(schedule).subspan(begin), recorder.promised, results,
+                    recorder.rowSpace))
+    return false;
+  uint64_t bytes = usedBytes() + (rowPlan.staying() + rowPlan.passing()) * kGranuleBytes;
+  leastPlanned = leastPlanned ? std::min(leastPlanned, bytes) : bytes;
+  return true;
 }
 
 bool Session::Impl::hasRoomForPlan() const {

@@ -267,11 +267,11 @@ void Session::Impl::forgetCopies() {
 /// whoever runs it divides it.
 void Session::Impl::giveUpWave(const Wave &wave) {
   settle();
+  recorder.setFailure({Failure::Rows, 0, 0, 0, recorder.promised.granules()});
   for (size_t number : wave.members) {
     if (!outcomes[number].slots)
       continue;
     outcomes[number] = {};
-    recorder.failure = {Failure::Rows, 0, 0, 0, recorder.promised.granules()};
     giveUp(walks[number], outcomes[number]);
   }
   rowPlan.release();

@@ -178,7 +178,7 @@ bool Session::Impl::bringOut(ValueImage &image) {
     if (isNew) {
       uint64_t to = recorder.rowSpace.allocateNow(static_cast<int64_t>(tensor.granules));
       if (to == RowSpace::kFull) {
-        recorder.failure = {Failure::Rows, 0, 0, 0, tensor.granules};
+        recorder.setFailure({Failure::Rows, 0, 0, 0, tensor.granules});
         return false;
       }
       copy->second = static_cast<uint32_t>(to);

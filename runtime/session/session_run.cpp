@@ -28,7 +28,7 @@ bool Session::Impl::begin(Walk &walk, const Instance &instance, HostStack *stack
   void *memory = recorder.heap.allocate(sizeof(Task) + bytes);
   auto *task = memory ? new (memory) Task : nullptr;
   if (!task) {
-    recorder.failure = {Failure::Heap, 0, 0, 0, sizeof(Task) + bytes};
+    recorder.setFailure({Failure::Heap, 0, 0, 0, sizeof(Task) + bytes});
   } else {
     task->fn = model.entry.fn;
     task->walk = &walk;
@@ -52,7 +52,7 @@ void Session::Impl::beginEmitting(Walk &walk) {
   int64_t slots = values.facts().slots(*model.entry.emits);
   ListObject *list = recorder.lists.make(slots, 0);
   if (!list) {
-    recorder.failure = {Failure::Heap, 0, 0, 0, static_cast<uint64_t>(slots) * sizeof(Slot)};
+    recorder.setFailure({Failure::Heap, 0, 0, 0, static_cast<uint64_t>(slots) * sizeof(Slot)});
     return;
   }
   walk.emitted = walk.results + EmittingOutcome(model.types, model.entry).listSlot;
@@ -61,7 +61,9 @@ void Session::Impl::beginEmitting(Walk &walk) {
 
 void Session::Impl::end(const Walk &walk, Outcome &outcome) {
   bool ok = !walk.failed;
-  recorder.failure = ok ? Failure() : walk.failed->failure;
+  recorder.failure = {};
+  if (!ok)
+    recorder.takeFailure(walk);
   if (ok && recorder.lists.anyChained())
     ok = values.flatten(model.entry.resultType, walk.results);
   outcome.slots = ok ? walk.results : nullptr;
@@ -72,8 +74,15 @@ void Session::Impl::end(const Walk &walk, Outcome &outcome) {
 
 void Session::Impl::giveUp(const Walk &walk, Outcome &outcome) {
   outcome.error.emplace(walk.instance,
-                        recorder.describe(recorder.failure, model, meter, walk.limits),
+                        recorder.describe(model, walk.limits, enoughFor(walk)),
                         causeOf(recorder.failure, model), columnOf(recorder.failure, model));
+}
+
+/// Bytes that would have held all that an instance alone has promised, as far as plans of it told;
+/// 0: none was made.
+uint64_t Session::Impl::enoughFor(const Walk &walk) const {
+  auto found = enough.find(walk.instance);
+  return found == enough.end() ? 0 : found->second;
 }
 
 /// Runs what those that wait wait for, or everything, and then gives back what no one needs.
@@ -398,7 +407,8 @@ bool Session::Impl::walkFrugally(std::span<const Instance> instances, const std:
 
 /// The run was stopped: what is recorded is never computed, results that were to be kept included.
 void Session::Impl::giveUpAll(std::span<const Instance> instances) {
-  std::string why = recorder.describe({Failure::Stopped}, model, meter);
+  recorder.setFailure({Failure::Stopped});
+  std::string why = recorder.describe(model);
   for (size_t i = 0; i < instances.size(); ++i)
     if (outcomes[i].ok()) {
       outcomes[i].slots = nullptr;
@@ -470,6 +480,7 @@ std::span<const Outcome> Session::Impl::run(std::span<const Instance> instances,
   bool keepsStacks = memory.stack.now > 0;
   size_t logged = recorder.readWatch ? recorder.readWatch->instances() : 0;
   rowsAreShort = false;
+  enough.clear();
   if (runsApart > 0 && --runsApart == 0)
     recorder.known.pauseAll(false);
   rowReuse = options.rowReuse;

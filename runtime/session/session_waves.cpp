@@ -95,6 +95,10 @@ void Session::Impl::endWave(Wave &wave, bool more) {
 /// again, in smaller waves; one that has no room even alone gets its rows as it records.
 void Session::Impl::breakUp(Wave &wave) {
   settle();
+  if (wave.members.size() == 1 && leastPlanned > 0) {
+    uint64_t &bytes = enough[walks[wave.members[0]].instance];
+    bytes = bytes > 0 ? std::min(bytes, leastPlanned) : leastPlanned;
+  }
   for (size_t number : wave.members) {
     if (!outcomes[number].slots && wave.tooLarge != number)
       continue;
@@ -130,9 +134,8 @@ bool Session::Impl::mayForget(const Wave &wave) const {
 
 /// Whether the one that found too little memory may find it when the rows of others are gone.
 bool Session::Impl::failedBesideOthers(const Wave &wave) const {
-  Failure::Kind kind = recorder.failure.kind;
-  return wave.holders > 1 && !model.reads && mayCollect() &&
-         (kind == Failure::Rows || kind == Failure::Heap || kind == Failure::Records);
+  return wave.holders > 1 && !model.reads && mayCollect() && recorder.failure.isOfMemory() &&
+         recorder.failure.kind != Failure::Stack;
 }
 
 //===----------------------------------------------------------------------===//

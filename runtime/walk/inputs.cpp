@@ -26,7 +26,7 @@ TypeFacts::TypeFacts(const TypeTable &types)
 Slot *ValueMover::allocate(int64_t slots) {
   auto *p = static_cast<Slot *>(recorder_.heap.allocate(static_cast<size_t>(slots) * sizeof(Slot)));
   if (!p)
-    recorder_.failure = {Failure::Heap, 0, 0, 0, static_cast<uint64_t>(slots) * sizeof(Slot)};
+    recorder_.setFailure({Failure::Heap, 0, 0, 0, static_cast<uint64_t>(slots) * sizeof(Slot)});
   return p;
 }
 
@@ -89,7 +89,7 @@ bool ValueMover::moveIn(const Item &item) {
     int64_t granules = tensor->granules();
     uint64_t id = recorder_.rowSpace.allocateNow(granules);
     if (id == RowSpace::kFull) {
-      recorder_.failure = {Failure::Rows, 0, 0, 0, static_cast<uint64_t>(granules)};
+      recorder_.setFailure({Failure::Rows, 0, 0, 0, static_cast<uint64_t>(granules)});
       return false;
     }
     if (begins_.empty() || id != end_)
@@ -119,8 +119,8 @@ bool ValueMover::moveIn(const Item &item) {
     uint32_t element = type.children[0];
     ListObject *copy = recorder_.lists.make(list->elementSlots, list->size);
     if (!copy) {
-      recorder_.failure = {Failure::Heap, 0, 0, 0,
-                           static_cast<uint64_t>(list->size * list->elementSlots) * sizeof(Slot)};
+      recorder_.setFailure({Failure::Heap, 0, 0, 0,
+                           static_cast<uint64_t>(list->size * list->elementSlots) * sizeof(Slot)});
       return false;
     }
     item.to[0] = std::bit_cast<Slot>(copy);
@@ -181,8 +181,8 @@ bool ValueMover::flatten(uint32_t resultType, const Slot *slots) {
     if (type.kind == TypeKind::List) {
       auto *list = std::bit_cast<ListObject *>(from[0]);
       if (!recorder_.lists.flat(list)) {
-        recorder_.failure = {Failure::Heap, 0, 0, 0,
-                             static_cast<uint64_t>(list->size * list->elementSlots) * sizeof(Slot)};
+        recorder_.setFailure({Failure::Heap, 0, 0, 0,
+                             static_cast<uint64_t>(list->size * list->elementSlots) * sizeof(Slot)});
         return false;
       }
       if (facts_.hasList(type.children[0]))

@@ -29,7 +29,7 @@ Recorder::Recorder(const Model &model, RowMemory &rowMemory, MemoryMeter &meter,
       lists(heap, model.chainedLists),
       stacks({limits.stackBytes, limits.stacks, model.furtherStacks, model.frameBytes}, meter,
              memory.stack),
-      tasks(*this, stacks, failure, limits.steps) {
+      meter(meter), tasks(*this, stacks, failure, limits.steps) {
   rows = rowSpace.address(0);
   stackTaken = nullptr;
   instance = stepsLeft = roundsLeft = 0;
@@ -49,8 +49,26 @@ bool Recorder::giveBack(bool keptStacks) {
   return any;
 }
 
-void Recorder::fail(const Failure &why) {
+void Recorder::setFailure(const Failure &why) {
   failure = why;
+  shortage = {};
+  if (!why.isOfMemory())
+    return;
+  shortage.held = meter.held();
+  shortage.promised = promised.granules() * kGranuleBytes;
+  if (uint64_t left = rowSpace.capacity() - std::min(rowSpace.capacity(), rowSpace.used());
+      why.kind == Failure::Rows && why.wanted > left)
+    shortage.addressesLeft = left * kGranuleBytes;
+  tasks.shortage = shortage;
+}
+
+void Recorder::takeFailure(const Walk &walk) {
+  failure = walk.failed->failure;
+  shortage = walk.shortage;
+}
+
+void Recorder::fail(const Failure &why) {
+  setFailure(why);
   tasks.abandon();
 }
 
@@ -79,12 +97,9 @@ std::string placeOf(const Failure &why, const Model &model) {
 
 RunError::Cause causeOf(const Failure &why, const Model &model) {
   using Cause = RunError::Cause;
-  switch (why.kind) {
-  case Failure::Stack:
-  case Failure::Rows:
-  case Failure::Heap:
-  case Failure::Records:
+  if (why.isOfMemory())
     return Cause::Memory;
+  switch (why.kind) {
   case Failure::Message: {
     // Host code tells where a limit was reached; its message has the limit's place.
     bool known = why.message < model.messages.size();
@@ -103,18 +118,57 @@ int64_t columnOf(const Failure &why, const Model &model) {
              : 0;
 }
 
-std::string Recorder::describe(const Failure &why, const Model &model, const MemoryMeter &meter,
-                               const Walk::Limits &limits) const {
+/// What memory was short of, and all that is known of what held it and what would do.
+static std::string describeShortage(const Failure &why, const Shortage &at, uint64_t addresses,
+                                    std::string_view holder, uint64_t enough) {
+  std::string text = "out of memory for ";
+  uint64_t bytes = why.wanted;
+  switch (why.kind) {
+  case Failure::Stack:
+    text += "the host stack: ";
+    break;
+  case Failure::Rows:
+    text += "tensors: ";
+    // More granules than any machine has, or a negative extent, has no sensible byte count.
+    if (why.wanted > RowSpace::kMaxGranules)
+      return text + "one of more than " + bytesText(RowSpace::kMaxGranules * kGranuleBytes) +
+             " is needed";
+    bytes *= kGranuleBytes;
+    break;
+  case Failure::Heap:
+    text += "data values and lists: ";
+    break;
+  case Failure::Scratch:
+    text += "kernels' scratch memory: ";
+    break;
+  default:
+    text += "records: ";
+  }
+  if (bytes > 0)
+    text += bytesText(bytes) + " more are needed, ";
+  if (at.addressesLeft)
+    return text + "the row space of " + bytesText(addresses) + " has " +
+           bytesText(*at.addressesLeft) + " left";
+  text += std::string(holder) + " already holds " + at.held.text();
+  if (at.promised > 0 && at.promised != bytes)
+    text += "; " + bytesText(at.promised) + " of tensors have no place yet";
+  if (enough > at.held.limit())
+    text += "; about " + bytesTextUp(enough) + " would do";
+  return text;
+}
+
+std::string Recorder::describe(const Model &model, const Walk::Limits &limits,
+                               uint64_t enough) const {
+  const Failure &why = failure;
   std::string place = placeOf(why, model);
   std::string steps = std::to_string(limits.steps > 0 ? std::min(limits.steps, tasks.maxSteps())
                                                       : tasks.maxSteps());
   std::string stack = bytesText(
       std::min(limits.stackBytes > 0 ? limits.stackBytes : stacks.bytes(), stacks.bytes()));
-  std::string limit = "the mini-batch already holds " + bytesText(meter.used()) + " of at most " +
-                      bytesText(meter.limit());
+  if (why.isOfMemory())
+    return place + describeShortage(why, shortage, rowSpace.capacity() * kGranuleBytes, holder,
+                                    enough);
   switch (why.kind) {
-  case Failure::None:
-    break;
   case Failure::Message:
     if (why.message >= model.messages.size())
       return "error " + std::to_string(why.message);
@@ -123,26 +177,6 @@ std::string Recorder::describe(const Failure &why, const Model &model, const Mem
                                                 {"{{", "{"},
                                                 {"{stack}", stack},
                                                 {"{steps}", steps}});
-  case Failure::Stack:
-    return "out of memory for the host stack: " + limit;
-  case Failure::Rows: {
-    // More granules than any machine has, or a negative extent, has no sensible byte count.
-    if (why.wanted > RowSpace::kMaxGranules)
-      return place + "out of memory for tensors: one of more than " +
-             bytesText(RowSpace::kMaxGranules * kGranuleBytes) + " is needed";
-    std::string wanted = place +
-                         "out of memory for tensors: " + bytesText(why.wanted * kGranuleBytes) +
-                         " more are needed, ";
-    if (why.wanted > rowSpace.capacity() - std::min(rowSpace.capacity(), rowSpace.used()))
-      return wanted + "the row space of " + bytesText(rowSpace.capacity() * kGranuleBytes) +
-             " has " + bytesText(rowSpace.left() * kGranuleBytes) + " left";
-    return wanted + limit;
-  }
-  case Failure::Heap:
-    return "out of memory for data values and lists: " + bytesText(why.wanted) +
-           " more are needed, " + limit;
-  case Failure::Records:
-    return place + "out of memory for records: " + limit;
   case Failure::Depth:
     return place + "too many steps that wait for each other: depth " + std::to_string(why.wanted) +
            " of at most " + std::to_string(buckets.depthLimit());
@@ -155,8 +189,9 @@ std::string Recorder::describe(const Failure &why, const Model &model, const Mem
   }
   case Failure::Stopped:
     return "the run was stopped";
+  default:
+    return "failed";
   }
-  return "failed";
 }
 
 } // namespace sheaf::rt
@@ -194,14 +229,31 @@ inline BucketTable::Bucket *bucketFor(Recorder &r, uint32_t kernel, uint32_t dep
   return bucket;
 }
 
+[[noreturn, gnu::cold, gnu::noinline]] void failRows(Recorder &r, uint32_t kernel,
+                                                     int64_t granules) {
+  r.fail({Failure::Rows, 0, int64_t{kernel} + 1, 0, static_cast<uint64_t>(granules)});
+}
+
+/// Rows that no plan has room for, or else what is short is names.
+[[noreturn, gnu::cold, gnu::noinline]] void failPromise(Recorder &r, uint32_t kernel,
+                                                        int64_t granules) {
+  auto wanted = static_cast<uint64_t>(granules);
+  if (wanted > r.rowSpace.used() + r.rowSpace.left())
+    failRows(r, kernel, granules);
+  r.fail({Failure::Names, 0, int64_t{kernel} + 1, 0, r.promised.bytesToName(wanted)});
+}
+
 inline uint64_t orFail(Recorder &r, uint64_t id, uint32_t kernel, int64_t granules) {
   if (id == RowSpace::kFull) [[unlikely]]
-    r.fail({Failure::Rows, 0, int64_t{kernel} + 1, 0, static_cast<uint64_t>(granules)});
+    failRows(r, kernel, granules);
   return id;
 }
 
 inline uint64_t rowsFor(Recorder &r, uint32_t kernel, int64_t granules) {
-  return orFail(r, r.rowSpace.allocate(granules), kernel, granules);
+  uint64_t id = r.rowSpace.allocate(granules);
+  if (id == RowSpace::kFull && r.rowSpace.promises()) [[unlikely]]
+    failPromise(r, kernel, granules);
+  return orFail(r, id, kernel, granules);
 }
 
 /// Rows that are written now, or that records to come write into, too.
@@ -410,8 +462,11 @@ Slot sheaf_append_rows(Context *context, uint32_t kernel, uint32_t wholeDepth, S
 
 void sheaf_temporaries(Context *context, int64_t granules) {
   Recorder &r = recorder(context);
-  if (!r.scratch.want(granules)) [[unlikely]]
-    r.fail({Failure::Rows, 0, 0, 0, static_cast<uint64_t>(granules)});
+  if (r.scratch.want(granules)) [[likely]]
+    return;
+  if (auto wanted = static_cast<uint64_t>(granules); wanted > RowSpace::kMaxGranules)
+    r.fail({Failure::Rows, 0, 0, 0, wanted});
+  r.fail({Failure::Scratch, 0, 0, 0, r.scratch.bytesMore(granules)});
 }
 
 Slot *sheaf_alloc(Context *context, int64_t slots) {

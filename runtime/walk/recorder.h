@@ -11,6 +11,7 @@
 #include "runtime/walk/tasks.h"
 
 #include <functional>
+#include <string_view>
 #include <vector>
 
 namespace sheaf::rt {
@@ -54,7 +55,11 @@ struct Recorder : Context {
   Heap heap;
   Lists lists;
   HostStacks stacks;
-  Failure failure; ///< of what runs now
+  const MemoryMeter &meter;
+  Failure failure;   ///< of what runs now
+  Shortage shortage; ///< when that was, for want of memory
+  static constexpr std::string_view kMiniBatch = "the mini-batch";
+  std::string_view holder = kMiniBatch; ///< of memory, in messages
   Tasks tasks;
 
   struct Limits {
@@ -79,12 +84,17 @@ struct Recorder : Context {
   /// count if they `keptStacks` before that the same walk would not take again.
   bool giveBack(bool keptStacks);
 
+  /// Sets what fails, and what memory holds now if that is why.
+  void setFailure(const Failure &why);
+  /// That of an instance.
+  void takeFailure(const Walk &walk);
+
   /// Gives the task that runs up. On its stack only.
   [[noreturn]] void fail(const Failure &why);
 
-  /// `why` in words.
-  std::string describe(const Failure &why, const Model &model, const MemoryMeter &meter,
-                       const Walk::Limits &limits = {}) const;
+  /// What failed, in words. `enough`: bytes that would have held all; 0: not known.
+  std::string describe(const Model &model, const Walk::Limits &limits = {},
+                       uint64_t enough = 0) const;
 };
 
 RunError::Cause causeOf(const Failure &why, const Model &model);

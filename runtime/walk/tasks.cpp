@@ -191,8 +191,11 @@ Walk *Tasks::ended(Task &task) {
     ready_.push(joiner);
   }
   Walk &walk = *task.walk;
-  if (task.failure.kind != Failure::None && (!walk.failed || placeOf(task) < placeOf(*walk.failed)))
+  if (task.failure.kind != Failure::None &&
+      (!walk.failed || placeOf(task) < placeOf(*walk.failed))) {
     walk.failed = &task;
+    walk.shortage = task.failure.isOfMemory() ? shortage : Shortage();
+  }
   if (--walk.open > 0)
     return nullptr;
   --open_;

@@ -21,6 +21,7 @@
 #define SHEAF_RUNTIME_WALK_TASKS_H
 
 #include "runtime/measure/trace.h"
+#include "runtime/memory/held_memory.h"
 #include "runtime/memory/rows.h"
 #include "runtime/model/abi.h"
 #include "runtime/walk/forking.h"
@@ -36,11 +37,32 @@ namespace sheaf::rt {
 
 /// Why an instance was given up.
 struct Failure {
-  enum Kind { None, Message, Stack, Rows, Heap, Records, Depth, Reads, Stopped } kind = None;
+  enum Kind {
+    None,
+    Message,
+    Stack,
+    Rows,
+    Names, ///< of rows that were to be promised
+    Heap,
+    Records,
+    Scratch,
+    Depth,
+    Reads,
+    Stopped
+  } kind = None;
   uint32_t message = 0; ///< Message: index into Model::messages
-  int64_t a = 0, b = 0; ///< Message: {0} and {1}; Rows, Records, Depth: a is 1 + the kernel, or
-                        ///< 0; Reads: a is the place, and b whether the code is too old
-  uint64_t wanted = 0;  ///< Rows: granules; Heap: bytes; Depth: the depth
+  int64_t a = 0, b = 0; ///< Message: {0} and {1}; Rows, Names, Records, Depth: a is 1 + the kernel,
+                        ///< or 0; Reads: a is the place, and b whether the code is too old
+  uint64_t wanted = 0;  ///< Rows: granules; Names, Heap, Scratch: bytes; Depth: the depth
+
+  bool isOfMemory() const { return kind >= Stack && kind <= Scratch; }
+};
+
+/// What memory held when there was too little.
+struct Shortage {
+  HeldMemory held;
+  uint64_t promised = 0; ///< bytes of rows that have names, and no place yet
+  std::optional<uint64_t> addressesLeft; ///< Rows: for so many bytes, where that is too few
 };
 
 /// One instance on its way.
@@ -71,6 +93,7 @@ struct Walk {
   bool lacksReads = false;      ///< it read what is known when it begins again (ReadWatch)
   uint32_t logged = 0;          ///< with Context::readWatch: its first task's number there
   const Task *failed = nullptr; ///< the first that failed, in the order of the program
+  Shortage shortage = {};       ///< when it did
 
   bool hasTooManyRows() const { return limits.granules > 0 && granules > limits.granules; }
   /// It ran out of steps, but which call took the last follows from what ran when; and of others
@@ -207,6 +230,9 @@ public:
 
   /// Asked again and again while host code of this instance runs: whether it is to end.
   std::function<bool(Walk &)> isInterrupted;
+
+  /// When what ran last failed for want of memory.
+  Shortage shortage;
 
   /// Where stretches of host code are noted, if anywhere.
   Trace *trace = nullptr;

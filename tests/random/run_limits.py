@@ -32,7 +32,7 @@ WHOLE = re.compile(
     r" alone failed: .*out of memory.*)$", re.M)
 # Lists, data, arguments and the recursion itself belong to no line (docs/language.md).
 MEMORY = re.compile(r"out of memory for (tensors|records|data values and lists|the host stack|"
-                    r"gradients)")
+                    r"kernels' scratch memory|gradients)")
 
 
 class Wrong(Exception):

@@ -142,7 +142,7 @@ TEST(Inputs, TooLargeForTheLimit) {
   ASSERT_FALSE(outcomes[0].ok());
   EXPECT_EQ(outcomes[0].error->instance(), 8);
   EXPECT_EQ(outcomes[0].error->message().find(
-                "out of memory for tensors: 4.0 MB more are needed, the mini-batch already holds"),
+                "out of memory for tensors: 4.0 MB more are needed, the mini-batch already holds "),
             0u)
       << outcomes[0].error->message();
   EXPECT_TRUE(outcomes[1].ok());
