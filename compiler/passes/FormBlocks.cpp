@@ -229,7 +229,7 @@ private:
           cast<RankedTensorType>(right.getType()).getRank() > 1)
         context_.remark(op->getLoc(),
                         "the right operand of this product is no parameter that is known "
-                        "when the program is compiled: it is not packed");
+                        "when the program is compiled: it is not packed beforehand");
     }
   }
 

@@ -24,6 +24,7 @@ llvm::ArrayRef<Switch> switches() {
       {"panels", "packs weights into panels for the register tile"},
       {kSerpentineSwitch, "walks weights last panel to first at every other launch"},
       {"flat-rows", "products run over the rows of all records, not record by record"},
+      {"pack-matrices", "packs operands of large products of the instances' own matrices"},
       {"row-blocks",
        "scores, and what is made of them row by row, are there for a few rows at a time"},
       {"skip-unseen", "of these rows only columns that the mask lets one of them see are computed"},

@@ -209,6 +209,8 @@ void LayoutPlanner::chooseChunk() {
     // it the runtime has room for any record's temporaries.
     layout_->chunkTemporaries = level2(kChunkTemporaries);
     offset += layout_->chunkTemporaries;
+  } else if (!layout_->packing.empty()) {
+    layout_->temporaryOffset = offset;
   }
   // Whole vectors may be read beyond the end of the last slice.
   layout_->code.scratchBytes = static_cast<uint64_t>(offset) + 1024;

@@ -130,12 +130,20 @@ void LayoutPlanner::describe(Kernel &kernel) const {
         os << "; k =";
         for (const ProductSegment &segment : group.lead->segments)
           os << ' ' << (segment.extent.isConstant() ? segment.extent.str() : "?");
-        os << (group.weightUse < 0 ? ", right operand not packed" : ", weights packed");
+        os << (group.weightUse >= 0 ? ", weights packed"
+               : stage.blocking     ? ", right operand packed where it is large"
+                                    : ", right operand not packed");
         if (stage.sums == Sums::Pairs || stage.sums == Sums::Tiles)
           os << ", factors in bf16" << (stage.sums == Sums::Tiles ? " by tiles" : " by pairs");
         if (group.accumulators.size() > 1)
           os << ", " << group.accumulators.size() << " merged";
       }
+      if (const auto &blocking = stage.blocking)
+        os << "; with " << layout_->packedFrom / 1024 << " KB of it"
+           << (blocking->packsLeft ? ", or of the left, which is then packed as well," : "")
+           << " and " << Blocking::kLeastTiles * stage.tileRows << " rows or more, by blocks of "
+           << blocking->columns << " columns, " << blocking->rows << " rows and " << blocking->steps
+           << " k";
       if (stage.serpentine)
         os << "; panels there and back";
       break;

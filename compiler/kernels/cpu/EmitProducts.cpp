@@ -144,18 +144,27 @@ void Emitter::emitTile(const Stage &stage, int64_t rows, const Tile &tile, Array
         for (int64_t v = 0; v < vectors; ++v)
           places.push_back(static_cast<size_t>(row * across + a * vectors + v));
     SmallVector<Value> own = startValues(stage, turn, rows, tile, enterRow);
+    if (stepsBlock_)
+      own = sumsOfStepsBefore(stage, tile, own);
 
     ArrayRef<ProductSegment> segments = group.lead->segments;
     std::vector<SmallVector<Operand>> lefts(segments.size());
+    bool leftPacked = stepsBlock_ && stage.blocking->packsLeft;
+    auto steps = [&](const ProductSegment &segment) {
+      return stepsBlock_ ? std::pair(stepsBlock_->begin, stepsBlock_->end)
+                         : stepsOf(stage, segment);
+    };
     if (!stage.factorRow)
-      for (auto [segment, left] : llvm::zip(segments, lefts))
-        for (int64_t row = 0; row < rows; ++row) {
+      for (auto [segment, left] : llvm::zip(segments, lefts)) {
+        for (int64_t row = 0; row < (leftPacked ? 1 : rows); ++row) {
           Place place;
           place.index = enterRow(row);
-          Value first = stepsOf(stage, segment).first;
-          place.index.insert(place.index.end(), {column, first});
+          place.index.insert(place.index.end(), {column, steps(segment).first});
           left.push_back(operandAt(segment.lhs, segment.lhsView, place, k));
         }
+        if (leftPacked)
+          left = leftsInBlock(stage, tile, left.front(), rows);
+      }
     if (stage.factorRow)
       own = emitPackedPairs(stage, turn, tile, rows, own);
     else if (group.weightUse >= 0)
@@ -163,8 +172,9 @@ void Emitter::emitTile(const Stage &stage, int64_t rows, const Tile &tile, Array
     else
       for (size_t s = 0; s < segments.size(); ++s) {
         SmallVector<Operand> rights;
-        auto [first, end] = stepsOf(stage, segments[s]);
-        Value steps = b.createOrFold<arith::SubIOp>(end, first);
+        auto [first, end] = steps(segments[s]);
+        Value count = b.createOrFold<arith::SubIOp>(end, first);
+        bool liesApart = rows == 1;
         for (unsigned a : group.accumulators) {
           const ProductSegment &segment = stage.accumulators[a].product->segments[s];
           Place place;
@@ -172,10 +182,12 @@ void Emitter::emitTile(const Stage &stage, int64_t rows, const Tile &tile, Array
           place.index.insert(place.index.end(),
                              {add(column, constant(stage.accumulators[a].column)), first});
           place.lanesAxis = k - 1;
-          rights.push_back(operandAt(segment.rhs, segment.rhsView, place, k));
+          Operand right = operandAt(segment.rhs, segment.rhsView, place, k);
+          liesApart &= getConstantIntValue(right.stride).value_or(0) >= kApartBytes;
+          rights.push_back(stepsBlock_ ? rightInBlock(stage, tile, a, right) : right);
         }
         if (stage.sums == Sums::Pairs) {
-          own = emitPairsInPlace(stage, steps, lefts[s], rights, own);
+          own = emitPairsInPlace(stage, count, lefts[s], rights, own);
           continue;
         }
         auto right = [&](size_t vector, At k) { return rightLanes(stage, rights, vector, k); };
@@ -187,31 +199,35 @@ void Emitter::emitTile(const Stage &stage, int64_t rows, const Tile &tile, Array
               LLVM::Prefetch::create(b, bytes(at, v * kLineBytes), 0, 3, 1);
             }
         };
-        bool liesApart = rows == 1 && llvm::all_of(rights, [](const Operand &operand) {
-                           return getConstantIntValue(operand.stride).value_or(0) >= kApartBytes;
-                         });
-        own = emitChain(lefts[s], steps, own, stage.lanes, /*packed=*/false, right,
+        own = emitChain(lefts[s], count, own, stage.lanes, /*packed=*/false, right,
                         liesApart ? llvm::function_ref<void(At)>(askAhead) : nullptr);
       }
     Value scratch = turn.further(*this, tile.sums, vectors * stage.lanes * 4);
-    for (auto [place, sum] : llvm::zip(places, own))
-      if (stores)
-        sums[place] = sum;
-      else
+    auto leave = [&] {
+      for (auto [place, sum] : llvm::zip(places, own))
         LLVM::StoreOp::create(b, sum, bytes(scratch, place * stage.lanes * 4), 4);
+    };
+    if (!stores)
+      return leave();
+    for (auto [place, sum] : llvm::zip(places, own))
+      sums[place] = sum;
+    if (stepsBlock_)
+      beforeLastSteps(leave);
   };
   flushing(stage, [&] { llvm::for_each(turns, compute); });
   if (!stores)
     return;
-  for (int64_t row = 0; row < rows; ++row) {
-    std::vector<Value> index = enterRow(row);
-    for (int64_t v = 0; v < vectors; ++v) {
-      std::vector<Value> own;
-      for (int64_t a = 0; a < static_cast<int64_t>(stage.accumulators.size()); ++a)
-        own.push_back(sums[static_cast<size_t>(row * across + a * vectors + v)]);
-      writeVector(stage, index, add(column, constant(v * stage.lanes)), std::move(own));
+  afterLastSteps([&] {
+    for (int64_t row = 0; row < rows; ++row) {
+      std::vector<Value> index = enterRow(row);
+      for (int64_t v = 0; v < vectors; ++v) {
+        std::vector<Value> own;
+        for (int64_t a = 0; a < static_cast<int64_t>(stage.accumulators.size()); ++a)
+          own.push_back(sums[static_cast<size_t>(row * across + a * vectors + v)]);
+        writeVector(stage, index, add(column, constant(v * stage.lanes)), std::move(own));
+      }
     }
-  }
+  });
 }
 
 /// Computes and stores one vector of each root, with as many lanes as those of `accumulators`, the

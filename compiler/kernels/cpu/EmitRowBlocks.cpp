@@ -20,14 +20,16 @@ void Emitter::emitRowBlock(const RowBlock &block, Value begin, Value end) {
       for (unsigned i = block.begin; i < block.end; ++i)
         if (layout_.stages[i].sumsRows)
           startSums(layout_.stages[i], outer);
-      loop(constant(0), rows, layout_.blockRows, [&](Value first) {
-        Value last = minimum(add(first, constant(layout_.blockRows)), rows);
-        blockRows_.emplace(BlockRows{&block, outer, first, last,
-                                     llvm::DenseMap<const Buffer *, Value>(), marker()});
-        findSeen(block);
-        for (unsigned i = block.begin; i < block.end; ++i)
-          emitStage(layout_.stages[i], begin, end);
-        blockRows_.reset();
+      inRowBlock(block, outer, [&] {
+        loop(constant(0), rows, layout_.blockRows, [&](Value first) {
+          Value last = minimum(add(first, constant(layout_.blockRows)), rows);
+          blockRows_.emplace(BlockRows{&block, outer, first, last,
+                                       llvm::DenseMap<const Buffer *, Value>(), marker()});
+          findSeen(block);
+          for (unsigned i = block.begin; i < block.end; ++i)
+            emitStage(layout_.stages[i], begin, end);
+          blockRows_.reset();
+        });
       });
     });
   });

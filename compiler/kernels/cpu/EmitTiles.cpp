@@ -328,20 +328,34 @@ void Emitter::emitProducts(const Stage &stage, Value begin, Value end) {
           index.push_back(add(firstRow, add(tile.first, row)));
         return index;
       };
-      auto emitPanels = [&](const Stage &of, Value first, Value last) {
-        auto compute = [&](const Tile &tile, ArrayRef<Turn> turns) {
+      auto emitRows = [&](const Stage &of, Value rows, Value first, Value last) {
+        auto compute = [&](const Tile &next, ArrayRef<Turn> turns) {
+          Tile tile = enterBlock(of, next, [&] { return indexOfRow(next, constant(0)); });
           forRows(of, tile, [&](int64_t many) {
             emitTile(of, many, tile, turns,
                      [&](int64_t row) { return indexOfRow(tile, constant(row)); });
           });
         };
-        auto finish = [&](const Tile &tile) {
-          emitEpilogues(of, tile, [&](Value row) { return indexOfRow(tile, row); });
+        auto finish = [&](const Tile &done) {
+          Tile tile = withSums(of, done);
+          afterLastSteps(
+              [&] { emitEpilogues(of, tile, [&](Value row) { return indexOfRow(tile, row); }); });
         };
         emitTiles(
-            of, count,
+            of, rows,
             {[&](const Tile &tile) { ask(ahead, tile); }, compute, finish, [](const Tile &) {}},
             first, last);
+      };
+      std::optional<ColumnsBlock> columns;
+      auto emitPanels = [&](const Stage &of, Value first, Value last) {
+        if (!columns)
+          return emitRows(of, count, first, last);
+        Value begin = firstRow;
+        forStepsBlocks(of, *columns, first, count, [&](Value rowBegin, Value rows) {
+          firstRow = add(begin, rowBegin);
+          emitRows(of, rows, first, last);
+        });
+        firstRow = begin;
       };
       // Panels of a width, from those of the first column to be computed to those of the last.
       Value width = extent(stage.shape.back());
@@ -357,14 +371,18 @@ void Emitter::emitProducts(const Stage &stage, Value begin, Value end) {
         }
         emitPanels(of, first, last);
       };
-      if (stage.restVectors == 0)
-        return emitSeen(stage, constant(0), panelCount(stage));
-      Value whole =
-          b.createOrFold<arith::DivSIOp>(width, constant(stage.lanes * stage.tileVectors));
-      emitSeen(stage, constant(0), whole);
-      Stage rest = stage;
-      rest.tileVectors = stage.restVectors;
-      emitSeen(rest, mul(whole, constant(stage.tileVectors / stage.restVectors)), panelCount(rest));
+      auto emitColumns = [&] { forPanels(stage, columns ? &*columns : nullptr, emitSeen); };
+      if (!stage.blocking)
+        return emitColumns();
+      if (blockRows_) {
+        columns = columnsOf_.lookup(numberOf(stage));
+        return emitColumns();
+      }
+      forColumns(stage, outer, isWorthPacking(stage, outer, count), /*several=*/true,
+                 [&](const ColumnsBlock &block) {
+                   columns = block;
+                   emitColumns();
+                 });
     });
   });
 }

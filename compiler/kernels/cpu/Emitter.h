@@ -156,6 +156,54 @@ private:
   void emitTiles(const Stage &stage, Value count, const TileSteps &steps, Value panelBegin,
                  Value panelEnd);
 
+  // EmitBlocks.cpp
+  /// Columns of a product that are computed before the next ones.
+  struct ColumnsBlock {
+    Value packs;  ///< whether the right operand's are packed, as far as they go; else they are all
+    Value panels; ///< where they are then, with all steps
+    Value begin, end;
+  };
+  /// Of large products that are being emitted.
+  llvm::DenseMap<unsigned, ColumnsBlock> columnsOf_; ///< by number of the stage
+  /// A run over some steps of such a product, for some rows.
+  struct StepsBlock {
+    ColumnsBlock columns;
+    Value begin, end;      ///< of the steps
+    Value isFirst, isLast; ///< of the runs for these rows
+    Value sums, sumsBytes; ///< of each tile, one after the other; 0 where there is one run
+    Value left;            ///< packed rows of the left operand
+    Value firstPanel;
+  };
+  std::optional<StepsBlock> stepsBlock_;
+  unsigned numberOf(const Stage &stage) const;
+  Value packingPlace(size_t place);
+  Value isWorthPacking(const Stage &stage, llvm::ArrayRef<Value> outer, Value rows);
+  void forColumns(const Stage &stage, llvm::ArrayRef<Value> outer, Value packs, bool several,
+                  llvm::function_ref<void(const ColumnsBlock &)> body);
+  void forPanels(const Stage &stage, const ColumnsBlock *columns,
+                 llvm::function_ref<void(const Stage &of, Value first, Value last)> body);
+  void packColumns(const Stage &stage, llvm::ArrayRef<Value> outer, const ColumnsBlock &columns);
+  Value packedPanel(const Stage &of, const ColumnsBlock &columns, size_t accumulator, Value column,
+                    Value steps);
+  Value packedRows(const Stage &stage, const Tile &tile);
+  void forStepsBlocks(const Stage &stage, const ColumnsBlock &columns, Value firstPanel, Value rows,
+                      llvm::function_ref<void(Value rowBegin, Value rows)> body);
+  llvm::SmallVector<Value> sumsOfStepsBefore(const Stage &stage, const Tile &tile,
+                                             llvm::ArrayRef<Value> start);
+  void afterLastSteps(llvm::function_ref<void()> body);
+  void beforeLastSteps(llvm::function_ref<void()> body);
+  void askForPanel(const Stage &stage, const Tile &tile);
+  Tile enterBlock(const Stage &stage, const Tile &tile,
+                  llvm::function_ref<std::vector<Value>()> firstRow);
+  Tile withSums(const Stage &stage, const Tile &tile);
+  void packRows(const Stage &stage, const Tile &tile, const std::vector<Value> &index);
+  llvm::SmallVector<Operand> leftsInBlock(const Stage &stage, const Tile &tile,
+                                          const Operand &first, int64_t rows);
+  Operand rightInBlock(const Stage &stage, const Tile &tile, size_t accumulator,
+                       const Operand &inPlace);
+  void inRowBlock(const RowBlock &block, llvm::ArrayRef<Value> outer,
+                  llvm::function_ref<void()> body);
+
   // EmitProducts.cpp
   void emitTile(const Stage &stage, int64_t rows, const Tile &tile, llvm::ArrayRef<Turn> turns,
                 llvm::function_ref<std::vector<Value>(int64_t row)> enterRow);

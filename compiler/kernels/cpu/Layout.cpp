@@ -62,7 +62,8 @@ LayoutPlanner::LayoutPlanner(ir::BlockOp block, const rt::Target &target,
                              NumericClass numericClass)
     : target_(target), tuning_(tuning), dispatch_(numericClass, without, tuning.implementation),
       serpentine_(!without.contains(kSerpentineSwitch)), flatRows_(!without.contains("flat-rows")),
-      layout_(std::make_shared<Layout>()), plan_(makePlan(block, without)) {}
+      packMatrices_(!without.contains("pack-matrices")), layout_(std::make_shared<Layout>()),
+      plan_(makePlan(block, without)) {}
 
 const Plan &LayoutPlanner::makePlan(ir::BlockOp block, const std::set<std::string> &without) {
   PlanOptions options;
@@ -183,6 +184,7 @@ int LayoutPlanner::turnedAxis(const kernels::Stage &of, const Stage &stage) {
 
 Kernel LayoutPlanner::run() {
   layOutStages();
+  chooseBlocks();
   takeRawWeights();
   groupStages();
   chooseChunk();
@@ -195,6 +197,7 @@ Kernel LayoutPlanner::run() {
 
   Kernel kernel;
   static_cast<RecordPlan &>(kernel) = plan_.records;
+  llvm::append_range(kernel.temporaries, layout_->packing);
   kernel.block = plan_.block;
   kernel.symbol = "kernel_" + kernel.block.getSymName().str();
   kernel.tuning = tuning_;

@@ -55,6 +55,20 @@ struct ProductGroup : kernels::ProductGroup {
   int64_t depth = 0;        ///< packed: of all segments, filled up
 };
 
+/// Of a product of the record's own matrices: how it goes by blocks where its operands are large
+/// (EmitBlocks.cpp).
+struct Blocking {
+  int64_t columns;     ///< of the right operand that are packed at a time; whole panels
+  int64_t rows, steps; ///< of a block: whole tiles
+  unsigned panels;     ///< where packed columns are, among Layout::packing
+  bool packsLeft;      ///< rows of the left operand are columns in memory: it is packed, too
+  int64_t sumsBytes;   ///< of all accumulators of a block
+  int64_t leftBytes;   ///< of the left operand's rows of a block
+
+  /// Fewer tiles of rows are not worth the packing.
+  static constexpr int64_t kLeastTiles = 4;
+};
+
 struct Stage;
 
 struct Root : kernels::Root {
@@ -108,6 +122,7 @@ struct Stage {
   int64_t factorRow = 0;
   const rt::Library *library = nullptr; ///< Foreign
   int64_t sumsRow = 0;                  ///< Foreign: bytes of a row of all accumulators in scratch
+  std::optional<Blocking> blocking;
   std::vector<const Buffer *> prefetch; ///< argument rows that the epilogue reads
   int64_t transposedBegin = 0;          ///< in scratch: rows of a tile that are to be transposed
   int startUse = -1;           ///< packed start values, one view an accumulator of such a weight
@@ -183,6 +198,10 @@ struct Layout : BackendPlan {
       handedOn; ///< temporaries of a record that groups need alone; others
   /// By place of a temporary in the record's: whether it is a group's own, and its place there.
   std::vector<std::pair<bool, unsigned>> temporaryPlaces;
+  /// What a thread needs after the temporaries while a record's products go by blocks: operands,
+  /// and last what is of known size.
+  std::vector<RecordBuffer> packing;
+  int64_t packedFrom = 0; ///< bytes of an operand from which on it is packed
   KernelCode code;
   static constexpr int kNoUse = -1;
   /// By number of the block's weights: the use of it as it is, or kNoUse.

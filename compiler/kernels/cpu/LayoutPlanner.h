@@ -37,6 +37,10 @@ private:
   void packWeights(Stage &stage);
   void takeRawWeights();
 
+  // Blocks.cpp
+  std::optional<Blocking> blockingOf(const Stage &stage);
+  void chooseBlocks();
+
   // Chunks.cpp
   int64_t rowBytes(const Stage &stage) const;
   int64_t ownBytes() const;
@@ -57,7 +61,7 @@ private:
   Dispatch dispatch_;
   const rt::Library *library_ = nullptr; ///< that computes products of the block
   llvm::DenseMap<mlir::Value, std::vector<Verdict>> verdicts_;
-  bool serpentine_, flatRows_;
+  bool serpentine_, flatRows_, packMatrices_;
   std::shared_ptr<Layout> layout_;
   const Plan &plan_;
 };

@@ -1,0 +1,121 @@
+//===- Blocks.cpp - Products of matrices that leave the caches ------------===//
+
+#include "compiler/kernels/cpu/LayoutPlanner.h"
+
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+
+namespace sheaf::kernels::cpu {
+namespace {
+
+// Of the caches, in sixteenths: see LayoutPlanner::level1() and level2().
+/// A panel of the steps of a block stays in the first-level cache beside rows, if that leaves a
+/// block steps enough.
+constexpr int64_t kNearPanel = 12;
+/// An operand of more bytes is packed: what a panel reads of it would leave the second-level cache
+/// before the next rows do, since its rows lie as far apart as they are long.
+constexpr int64_t kLargeOperand = 8;
+
+constexpr int64_t kBlockColumns = 256, kBlockRowsOfProduct = 96;
+constexpr int64_t kLeastSteps = 256, kMostSteps = 512, kStepsMultiple = 64;
+/// Fewer steps have so few rows of the right operand that they stay near, wherever they lie.
+constexpr int64_t kLeastDepth = 128;
+
+/// Whether rows of the left operand are neighbours in memory.
+bool rowsAreNeighbours(const Stage &stage, const ProductSegment &segment) {
+  return !segment.lhsView.empty() && segment.lhsView.back().axis == stage.rowAxis &&
+         !segment.lhsView.back().index;
+}
+
+} // namespace
+
+/// How a stage's products go by blocks, unless it is known that its operands are small.
+std::optional<Blocking> LayoutPlanner::blockingOf(const Stage &stage) {
+  if (!packMatrices_ || stage.kind != Stage::Products || stage.sums != Sums::Chain ||
+      stage.rowsAreRecords || stage.rowsOfAllRecords || stage.rowAxis < 0 || stage.sumsRows ||
+      stage.groups.size() != 1 || stage.groups.front().weightUse >= 0)
+    return std::nullopt;
+  if (stage.rowBlock >= 0 &&
+      plan_.rowBlocks[static_cast<size_t>(stage.rowBlock)].axes.size() + 1 != stage.shape.size())
+    return std::nullopt;
+  const ProductSegment &lead = stage.groups.front().lead->segments.front();
+  auto isOfBlock = [&](const Buffer &buffer) {
+    return stage.rowBlock >= 0 && llvm::any_of(layout_->stages, [&](const Stage &other) {
+             return other.rowBlock == stage.rowBlock &&
+                    llvm::any_of(other.roots, [&](const Root &root) {
+                      return &root.buffer->whole() == &buffer.whole();
+                    });
+           });
+  };
+  int64_t panel = stage.lanes * stage.tileVectors;
+  const Dim &columns = stage.shape.back(), &rows = stage.shape[static_cast<size_t>(stage.rowAxis)];
+  bool isSmall = lead.extent.isConstant() && lead.extent.constant() < kLeastDepth;
+  isSmall |= rows.isConstant() && rows.constant() < Blocking::kLeastTiles * stage.tileRows;
+  for (const Accumulator &accumulator : stage.accumulators) {
+    const Product &product = *accumulator.product;
+    if (product.segments.size() != 1 || product.start)
+      return std::nullopt;
+    const ProductSegment &segment = product.segments.front();
+    const Buffer &right = *plan_.bufferOf.lookup(segment.rhs);
+    if (right.dtype != ops::DType::F32 || isOfBlock(right))
+      return std::nullopt;
+  }
+  const Buffer &left = *plan_.bufferOf.lookup(lead.lhs);
+  bool packsLeft =
+      rowsAreNeighbours(stage, lead) && left.dtype == ops::DType::F32 && !isOfBlock(left);
+  if (lead.extent.isConstant() && columns.isConstant() && (!packsLeft || rows.isConstant())) {
+    int64_t widest = std::max(columns.constant(), packsLeft ? rows.constant() : 0);
+    isSmall |= lead.extent.constant() * widest * bytesOf(ops::DType::F32) < layout_->packedFrom;
+  }
+  if (isSmall)
+    return std::nullopt;
+
+  Blocking blocking;
+  blocking.columns = llvm::alignTo(kBlockColumns, panel);
+  if (columns.isConstant())
+    blocking.columns =
+        std::min<int64_t>(blocking.columns, llvm::alignTo(columns.constant(), panel));
+  blocking.rows = stage.rowBlock >= 0 ? llvm::alignTo(layout_->blockRows, stage.tileRows)
+                                      : kBlockRowsOfProduct / stage.tileRows * stage.tileRows;
+  int64_t near = level1(kNearPanel) / (panel * bytesOf(ops::DType::F32));
+  blocking.steps =
+      std::clamp<int64_t>(near / kStepsMultiple * kStepsMultiple, kLeastSteps, kMostSteps);
+  blocking.packsLeft = packsLeft;
+  auto accumulators = static_cast<int64_t>(stage.accumulators.size());
+  blocking.sumsBytes = blocking.rows * blocking.columns * accumulators * bytesOf(ops::DType::F32);
+  // The last rows are written in whole vectors.
+  blocking.leftBytes =
+      packsLeft ? blocking.rows * blocking.steps * bytesOf(ops::DType::F32) +
+                      llvm::alignTo(stage.tileRows, stage.lanes) * bytesOf(ops::DType::F32)
+                : 0;
+
+  RecordBuffer panels{ops::DType::F32, {lead.extent, Dim(blocking.columns * accumulators)}};
+  // Stages of a row block take turns at it.
+  auto isFree = [&](unsigned place) {
+    return llvm::none_of(layout_->stages, [&](const Stage &other) {
+      return other.blocking && other.rowBlock >= 0 && other.rowBlock == stage.rowBlock &&
+             other.blocking->panels == place;
+    });
+  };
+  auto &places = layout_->packing;
+  for (blocking.panels = 0; blocking.panels < places.size(); ++blocking.panels)
+    if (places[blocking.panels].shape == panels.shape && isFree(blocking.panels))
+      return blocking;
+  places.push_back(std::move(panels));
+  return blocking;
+}
+
+void LayoutPlanner::chooseBlocks() {
+  layout_->packedFrom = level2(kLargeOperand);
+  int64_t known = 0;
+  for (Stage &stage : layout_->stages) {
+    stage.blocking = blockingOf(stage);
+    if (stage.blocking)
+      known = std::max(known, stage.blocking->sumsBytes + stage.blocking->leftBytes);
+  }
+  if (known)
+    layout_->packing.push_back({ops::DType::F32, {Dim(known / bytesOf(ops::DType::F32))}});
+}
+
+} // namespace sheaf::kernels::cpu
