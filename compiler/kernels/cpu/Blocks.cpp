@@ -36,8 +36,7 @@ std::optional<Blocking> LayoutPlanner::blockingOf(const Stage &stage) {
       stage.rowsAreRecords || stage.rowsOfAllRecords || stage.rowAxis < 0 || stage.sumsRows ||
       stage.groups.size() != 1 || stage.groups.front().weightUse >= 0)
     return std::nullopt;
-  if (stage.rowBlock >= 0 &&
-      plan_.rowBlocks[static_cast<size_t>(stage.rowBlock)].axes.size() + 1 != stage.shape.size())
+  if (stage.rowBlock >= 0 && !areRowsOfBlock(stage))
     return std::nullopt;
   const ProductSegment &lead = stage.groups.front().lead->segments.front();
   auto isOfBlock = [&](const Buffer &buffer) {
@@ -106,11 +105,27 @@ std::optional<Blocking> LayoutPlanner::blockingOf(const Stage &stage) {
   return blocking;
 }
 
+/// Whether the rows of a tile are those of a row block with bounds, and zeros are left out.
+bool LayoutPlanner::takesStepsOfTiles(const Stage &stage) const {
+  return stage.kind == Stage::Products && stage.seen == Seen::Steps && stage.sums == Sums::Chain &&
+         areRowsOfBlock(stage) && !stage.sumsRows &&
+         !(stage.blocking && stage.blocking->packsLeft) &&
+         llvm::all_of(stage.groups,
+                      [](const ProductGroup &group) { return group.lead->leavesOutZeros; });
+}
+
+/// Whether a tile's rows are those of the stage's row block.
+bool LayoutPlanner::areRowsOfBlock(const Stage &stage) const {
+  return stage.rowBlock >= 0 && stage.rowAxis >= 0 &&
+         plan_.rowBlocks[static_cast<size_t>(stage.rowBlock)].axes.size() + 1 == stage.shape.size();
+}
+
 void LayoutPlanner::chooseBlocks() {
   layout_->packedFrom = level2(kLargeOperand);
   int64_t known = 0;
   for (Stage &stage : layout_->stages) {
     stage.blocking = blockingOf(stage);
+    stage.stepsOfTiles = takesStepsOfTiles(stage);
     if (stage.blocking)
       known = std::max(known, stage.blocking->sumsBytes + stage.blocking->leftBytes);
   }

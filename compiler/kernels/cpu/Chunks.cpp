@@ -197,6 +197,10 @@ void LayoutPlanner::chooseChunk() {
     layout_->code.tiles = true;
     offset += rt::kGranuleBytes;
   }
+  if (llvm::any_of(layout_->stages, [](const Stage &s) { return s.stepsOfTiles; })) {
+    layout_->seenTable = offset;
+    offset += llvm::alignTo(layout_->blockRows * kSeenEntryBytes, rt::kGranuleBytes);
+  }
   for (int64_t bytes : plan_.scratch) {
     layout_->scratchOffsets.push_back(offset);
     offset += bytes * chunk;

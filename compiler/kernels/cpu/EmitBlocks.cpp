@@ -160,8 +160,8 @@ Value Emitter::packedPanel(const Stage &of, const ColumnsBlock &columns, size_t 
 }
 
 /// Blocks of rows, and of the steps for each.
-void Emitter::forStepsBlocks(const Stage &stage, const ColumnsBlock &columns, Value firstPanel,
-                             Value rows,
+void Emitter::forStepsBlocks(const Stage &stage, ArrayRef<Value> outer, const ColumnsBlock &columns,
+                             Value firstPanel, Value rows,
                              llvm::function_ref<void(Value rowBegin, Value rows)> body) {
   const Blocking &blocking = *stage.blocking;
   const ProductSegment &segment = stage.groups.front().lead->segments.front();
@@ -171,6 +171,9 @@ void Emitter::forStepsBlocks(const Stage &stage, const ColumnsBlock &columns, Va
   auto atLeast = [&](Value number, Value least) {
     return b.createOrFold<arith::MaxSIOp>(number, least);
   };
+  SmallVector<RightInBlock, 2> rights;
+  for (size_t number = 0; number < stage.accumulators.size(); ++number)
+    rights.push_back(rightInBlock(stage, outer, columns, number));
   Value work = packingPlace(layout_.packing.size() - 1);
   Value sums = choose(work, scratch_);
   Value sumsBytes = choose(constant(stage.sumsOfTile() * kBytes), constant(0));
@@ -195,7 +198,8 @@ void Emitter::forStepsBlocks(const Stage &stage, const ColumnsBlock &columns, Va
                            sums,
                            sumsBytes,
                            bytes(work, blocking.sumsBytes),
-                           firstPanel};
+                           firstPanel,
+                           rights};
   body(rowBegin, rowsHere);
   stepsBlock_.reset();
 }
@@ -226,17 +230,17 @@ Emitter::Tile Emitter::enterBlock(const Stage &stage, const Tile &tile,
 
 /// Each tile asks for its share of the next panel, which no cache of the core's own holds.
 void Emitter::askForPanel(const Stage &stage, const Tile &tile) {
-  const StepsBlock &block = *stepsBlock_;
-  int64_t columns = stage.lanes * stage.tileVectors, stepBytes = columns * kBytes;
+  auto choose = scf::IfOp::create(b, stepsBlock_->columns.packs, false);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(choose.thenBlock());
+  int64_t columns = stage.lanes * stage.tileVectors;
   int64_t tilesOfPanel = stage.blocking->rows / stage.tileRows;
-  int64_t lines = llvm::divideCeil(stage.blocking->steps * stepBytes, kLineBytes * tilesOfPanel);
-  const ProductSegment &segment = stage.groups.front().lead->segments.front();
+  int64_t lines =
+      llvm::divideCeil(stage.blocking->steps * columns * kBytes, kLineBytes * tilesOfPanel);
   Value column = mul(add(tile.panels.front(), constant(1)), constant(columns));
-  Value panel = packedPanel(stage, block.columns, 0, column, extent(segment.extent));
-  panel = bytes(panel, mul(block.begin, constant(stepBytes)));
+  Value panel = stepsBlock_->rights.front().at(*this, column, stepsBlock_->begin);
   Value share = bytes(panel, mul(tile.number, constant(lines * kLineBytes)));
-  Value count = b.createOrFold<arith::SelectOp>(block.columns.packs, constant(lines), constant(0));
-  loop(constant(0), count, 1, [&](Value line) {
+  loop(constant(0), constant(lines), 1, [&](Value line) {
     LLVM::Prefetch::create(b, bytes(share, mul(line, constant(kLineBytes))), 0, 2, 1);
   });
 }
@@ -321,19 +325,30 @@ SmallVector<Emitter::Operand> Emitter::leftsInBlock(const Stage &stage, const Ti
   return lefts;
 }
 
-/// A right operand at the first step of the block, packed or where it lies.
-Emitter::Operand Emitter::rightInBlock(const Stage &stage, const Tile &tile, size_t accumulator,
-                                       const Operand &inPlace) {
-  const StepsBlock &block = *stepsBlock_;
-  int64_t columns = stage.lanes * stage.tileVectors;
-  const ProductSegment &segment = stage.accumulators[accumulator].product->segments.front();
-  Value panel = packedPanel(stage, block.columns, accumulator,
-                            mul(tile.panels.front(), constant(columns)), extent(segment.extent));
-  panel = bytes(panel, mul(block.begin, constant(columns * kBytes)));
-  Value packs = block.columns.packs;
-  return {b.createOrFold<arith::SelectOp>(packs, panel, inPlace.pointer),
-          b.createOrFold<arith::SelectOp>(packs, constant(columns * kBytes), inPlace.stride),
-          inPlace.buffer};
+/// The right operand of an accumulator, packed or where it lies: what tiles find it by.
+Emitter::RightInBlock Emitter::rightInBlock(const Stage &stage, ArrayRef<Value> outer,
+                                            const ColumnsBlock &columns, size_t number) {
+  const Accumulator &accumulator = stage.accumulators[number];
+  const ProductSegment &segment = accumulator.product->segments.front();
+  int k = static_cast<int>(stage.shape.size());
+  Place place;
+  place.index.assign(outer.begin(), outer.end());
+  place.index.insert(place.index.end(), {constant(0), constant(accumulator.column), constant(0)});
+  place.lanesAxis = k - 1;
+  Operand lying = operandAt(segment.rhs, segment.rhsView, place, k);
+  Value steps = extent(segment.extent);
+  auto choose = [&](Value packed, Value otherwise) {
+    return b.createOrFold<arith::SelectOp>(columns.packs, packed, otherwise);
+  };
+  return {choose(packedPanel(stage, columns, number, constant(0), steps), lying.pointer),
+          choose(mul(steps, constant(kBytes)), constant(kBytes)),
+          choose(constant(stage.lanes * stage.tileVectors * kBytes), lying.stride), lying};
+}
+
+/// Where the panel from a column on has a step.
+Value Emitter::RightInBlock::at(Emitter &emitter, Value column, Value step) const {
+  Value panel = emitter.bytes(begin, emitter.mul(column, columnBytes));
+  return emitter.bytes(panel, emitter.mul(step, stepBytes));
 }
 
 /// Packs what the products of a row block read whole, before its rows. Where there are more columns

@@ -150,16 +150,18 @@ void Emitter::emitTile(const Stage &stage, int64_t rows, const Tile &tile, Array
     ArrayRef<ProductSegment> segments = group.lead->segments;
     std::vector<SmallVector<Operand>> lefts(segments.size());
     bool leftPacked = stepsBlock_ && stage.blocking->packsLeft;
-    auto steps = [&](const ProductSegment &segment) {
-      return stepsBlock_ ? std::pair(stepsBlock_->begin, stepsBlock_->end)
-                         : stepsOf(stage, segment);
-    };
+    SmallVector<std::pair<Value, Value>> steps;
+    for (const ProductSegment &segment : segments) {
+      Value firstRow =
+          stage.stepsOfTiles ? enterRow(0)[static_cast<size_t>(stage.rowAxis)] : Value();
+      steps.push_back(stepsOfTile(stage, segment, firstRow, rows));
+    }
     if (!stage.factorRow)
-      for (auto [segment, left] : llvm::zip(segments, lefts)) {
+      for (auto [segment, left, run] : llvm::zip(segments, lefts, steps)) {
         for (int64_t row = 0; row < (leftPacked ? 1 : rows); ++row) {
           Place place;
           place.index = enterRow(row);
-          place.index.insert(place.index.end(), {column, steps(segment).first});
+          place.index.insert(place.index.end(), {column, run.first});
           left.push_back(operandAt(segment.lhs, segment.lhsView, place, k));
         }
         if (leftPacked)
@@ -172,19 +174,24 @@ void Emitter::emitTile(const Stage &stage, int64_t rows, const Tile &tile, Array
     else
       for (size_t s = 0; s < segments.size(); ++s) {
         SmallVector<Operand> rights;
-        auto [first, end] = steps(segments[s]);
+        auto [first, end] = steps[s];
         Value count = b.createOrFold<arith::SubIOp>(end, first);
         bool liesApart = rows == 1;
         for (unsigned a : group.accumulators) {
+          if (stepsBlock_) {
+            const RightInBlock &right = stepsBlock_->rights[a];
+            liesApart &= getConstantIntValue(right.lying.stride).value_or(0) >= kApartBytes;
+            rights.push_back({right.at(*this, column, first), right.stepBytes, right.lying.buffer});
+            continue;
+          }
           const ProductSegment &segment = stage.accumulators[a].product->segments[s];
           Place place;
           place.index = enterRow(0);
           place.index.insert(place.index.end(),
                              {add(column, constant(stage.accumulators[a].column)), first});
           place.lanesAxis = k - 1;
-          Operand right = operandAt(segment.rhs, segment.rhsView, place, k);
-          liesApart &= getConstantIntValue(right.stride).value_or(0) >= kApartBytes;
-          rights.push_back(stepsBlock_ ? rightInBlock(stage, tile, a, right) : right);
+          rights.push_back(operandAt(segment.rhs, segment.rhsView, place, k));
+          liesApart &= getConstantIntValue(rights.back().stride).value_or(0) >= kApartBytes;
         }
         if (stage.sums == Sums::Pairs) {
           own = emitPairsInPlace(stage, count, lefts[s], rights, own);

@@ -43,12 +43,21 @@ void Emitter::findSeen(const RowBlock &block) {
     return;
   Value columns = extent(block.columns), begin = blockRows_->begin, end = blockRows_->end;
   Value first = add(begin, constant(1));
+  auto note = [&](Value row, std::pair<Value, Value> seen) {
+    if (layout_.seenTable < 0)
+      return;
+    Value entry = seenEntry(row);
+    LLVM::StoreOp::create(b, seen.first, entry, 8);
+    LLVM::StoreOp::create(b, seen.second, bytes(entry, 8), 8);
+  };
   auto [from, until] = seenBy(block, begin);
+  note(begin, {from, until});
   auto rows = scf::ForOp::create(b, first, end, constant(1), ValueRange{from, until});
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToEnd(rows.getBody());
     auto [fromHere, untilHere] = seenBy(block, rows.getInductionVar());
+    note(rows.getInductionVar(), {fromHere, untilHere});
     Value least = arith::MinSIOp::create(b, fromHere, rows.getRegionIterArg(0));
     Value most = arith::MaxSIOp::create(b, untilHere, rows.getRegionIterArg(1));
     scf::YieldOp::create(b, ValueRange{least, most});
@@ -115,6 +124,31 @@ std::pair<Value, Value> Emitter::stepsOf(const Stage &stage, const ProductSegmen
   if (stage.sumsRows)
     return {blockRows_->begin, blockRows_->end};
   return seenOf(stage, Seen::Steps, extent(segment.extent));
+}
+
+/// Where it is noted what a row of the block sees.
+Value Emitter::seenEntry(Value row) {
+  Value number = b.createOrFold<arith::SubIOp>(row, blockRows_->begin);
+  return bytes(bytes(scratch_, layout_.seenTable), mul(number, constant(kSeenEntryBytes)));
+}
+
+/// The same for so many rows of a tile, from a row on; of a run by blocks what its block has of
+/// them.
+std::pair<Value, Value> Emitter::stepsOfTile(const Stage &stage, const ProductSegment &segment,
+                                             Value firstRow, int64_t rows) {
+  auto [first, end] =
+      stepsBlock_ ? std::pair(stepsBlock_->begin, stepsBlock_->end) : stepsOf(stage, segment);
+  if (!stage.stepsOfTiles)
+    return {first, end};
+  Value entry = seenEntry(firstRow), from, until;
+  for (int64_t row = 0; row < rows; ++row) {
+    Value of = bytes(entry, row * kSeenEntryBytes);
+    Value fromHere = loadAs(i64_, of, 8), untilHere = loadAs(i64_, bytes(of, 8), 8);
+    from = from ? minimum(from, fromHere) : fromHere;
+    until = until ? b.createOrFold<arith::MaxSIOp>(until, untilHere) : untilHere;
+  }
+  first = b.createOrFold<arith::MaxSIOp>(first, from);
+  return {first, b.createOrFold<arith::MaxSIOp>(first, minimum(end, until))};
 }
 
 /// Sums over the rows of a block start at zero.

@@ -351,7 +351,7 @@ void Emitter::emitProducts(const Stage &stage, Value begin, Value end) {
         if (!columns)
           return emitRows(of, count, first, last);
         Value begin = firstRow;
-        forStepsBlocks(of, *columns, first, count, [&](Value rowBegin, Value rows) {
+        forStepsBlocks(of, outer, *columns, first, count, [&](Value rowBegin, Value rows) {
           firstRow = add(begin, rowBegin);
           emitRows(of, rows, first, last);
         });

@@ -93,6 +93,9 @@ private:
   std::pair<Value, Value> seenBy(const RowBlock &block, Value row);
   std::pair<Value, Value> seenOf(const Stage &stage, Seen axis, Value extent);
   std::pair<Value, Value> stepsOf(const Stage &stage, const ProductSegment &segment);
+  Value seenEntry(Value row);
+  std::pair<Value, Value> stepsOfTile(const Stage &stage, const ProductSegment &segment,
+                                      Value firstRow, int64_t rows);
   void startSums(const Stage &stage, llvm::ArrayRef<Value> outer);
 
   // EmitSelection.cpp
@@ -165,6 +168,12 @@ private:
   };
   /// Of large products that are being emitted.
   llvm::DenseMap<unsigned, ColumnsBlock> columnsOf_; ///< by number of the stage
+  /// Its right operand: where column 0 and step 0 would be, and how far it is to the next ones.
+  struct RightInBlock {
+    Value begin, columnBytes, stepBytes;
+    Operand lying; ///< where nothing is packed
+    Value at(Emitter &emitter, Value column, Value step) const;
+  };
   /// A run over some steps of such a product, for some rows.
   struct StepsBlock {
     ColumnsBlock columns;
@@ -173,6 +182,7 @@ private:
     Value sums, sumsBytes; ///< of each tile, one after the other; 0 where there is one run
     Value left;            ///< packed rows of the left operand
     Value firstPanel;
+    llvm::SmallVector<RightInBlock, 2> rights; ///< of each accumulator
   };
   std::optional<StepsBlock> stepsBlock_;
   unsigned numberOf(const Stage &stage) const;
@@ -186,7 +196,8 @@ private:
   Value packedPanel(const Stage &of, const ColumnsBlock &columns, size_t accumulator, Value column,
                     Value steps);
   Value packedRows(const Stage &stage, const Tile &tile);
-  void forStepsBlocks(const Stage &stage, const ColumnsBlock &columns, Value firstPanel, Value rows,
+  void forStepsBlocks(const Stage &stage, llvm::ArrayRef<Value> outer, const ColumnsBlock &columns,
+                      Value firstPanel, Value rows,
                       llvm::function_ref<void(Value rowBegin, Value rows)> body);
   llvm::SmallVector<Value> sumsOfStepsBefore(const Stage &stage, const Tile &tile,
                                              llvm::ArrayRef<Value> start);
@@ -199,8 +210,8 @@ private:
   void packRows(const Stage &stage, const Tile &tile, const std::vector<Value> &index);
   llvm::SmallVector<Operand> leftsInBlock(const Stage &stage, const Tile &tile,
                                           const Operand &first, int64_t rows);
-  Operand rightInBlock(const Stage &stage, const Tile &tile, size_t accumulator,
-                       const Operand &inPlace);
+  RightInBlock rightInBlock(const Stage &stage, llvm::ArrayRef<Value> outer,
+                            const ColumnsBlock &columns, size_t number);
   void inRowBlock(const RowBlock &block, llvm::ArrayRef<Value> outer,
                   llvm::function_ref<void()> body);
 

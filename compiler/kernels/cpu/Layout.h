@@ -24,6 +24,8 @@ constexpr int64_t kReduceVectors = 4;
 constexpr int64_t kLineBytes = 64;
 /// A row of a pass in scratch: the number of its record, its place among the record's rows.
 constexpr int64_t kRowEntryBytes = 16;
+/// A row of a row block in scratch: the first column that it sees, and the one after the last.
+constexpr int64_t kSeenEntryBytes = 16;
 
 /// How the factors of a product come to its sums (docs/numerics.md).
 enum class Sums {
@@ -123,6 +125,9 @@ struct Stage {
   const rt::Library *library = nullptr; ///< Foreign
   int64_t sumsRow = 0;                  ///< Foreign: bytes of a row of all accumulators in scratch
   std::optional<Blocking> blocking;
+  /// Of a row block: each tile takes the steps that one of its own rows sees. The others add zeros,
+  /// which are left out.
+  bool stepsOfTiles = false;
   std::vector<const Buffer *> prefetch; ///< argument rows that the epilogue reads
   int64_t transposedBegin = 0;          ///< in scratch: rows of a tile that are to be transposed
   int startUse = -1;           ///< packed start values, one view an accumulator of such a weight
@@ -217,7 +222,10 @@ struct Layout : BackendPlan {
   int64_t rowTableBytes = 0;           ///< after it: the rows of a pass
   int64_t factorBytes = 0;             ///< after it: rows of factors
   int64_t sumsBytes = 0;               ///< after it: what libraries make of them
-  int64_t tileConfig = -1;             ///< offset in scratch of the shapes of tiles, or -1
+  /// Offset in scratch of what each row of a row block sees, if products take that tile by tile
+  /// (Stage::stepsOfTiles), or -1: its first column and the one after its last.
+  int64_t seenTable = -1;
+  int64_t tileConfig = -1; ///< offset in scratch of the shapes of tiles, or -1
 
   /// Whether weights are read once for the rows of many records.
   bool wantsRows() const {

@@ -39,6 +39,8 @@ private:
 
   // Blocks.cpp
   std::optional<Blocking> blockingOf(const Stage &stage);
+  bool areRowsOfBlock(const Stage &stage) const;
+  bool takesStepsOfTiles(const Stage &stage) const;
   void chooseBlocks();
 
   // Chunks.cpp
