@@ -258,25 +258,6 @@ private:
   Bound nodes_; ///< of `current_`
 };
 
-bool holdsTensors(Type type, ModuleOp module, llvm::SetVector<Type> &seen) {
-  if (isa<RankedTensorType>(type))
-    return true;
-  if (auto list = dyn_cast<ir::ListType>(type))
-    return holdsTensors(list.getElement(), module, seen);
-  if (auto tuple = dyn_cast<TupleType>(type))
-    return llvm::any_of(tuple.getTypes(),
-                        [&](Type field) { return holdsTensors(field, module, seen); });
-  auto data = dyn_cast<ir::DataType>(type);
-  if (!data || !seen.insert(type))
-    return false;
-  auto declaration = module.lookupSymbol<ir::DataOp>(data.getName().getAttr());
-  for (auto ctor : declaration.getCtors().getAsRange<ir::CtorAttr>())
-    for (Type field : ctor.getFieldTypes().getAsValueRange<TypeAttr>())
-      if (holdsTensors(field, module, seen))
-        return true;
-  return false;
-}
-
 /// Bytes of an argument's tensors, and of the lists and data that hold them: these are copied.
 class InputBytes {
 public:
@@ -286,8 +267,7 @@ public:
     Bound rows, heap;
   };
   Bytes of(const SizeValue &value, Type type) {
-    llvm::SetVector<Type> seen;
-    if (!holdsTensors(type, module_, seen))
+    if (!holdsTensors(type, module_))
       return {};
     Bytes bytes;
     auto add = [&](const Bytes &each, const Bound &count, const SizeSums &sums) {
@@ -365,8 +345,10 @@ MemoryBound boundMemory(ModuleOp module, StringRef entry, const RecordingKernels
     bound.inputBytes += bytes.rows;
     copied += bytes.heap;
   }
-  walk.run(func, args);
+  SizeWalk::Values results = walk.runEntry(func, args);
   bound.use = walk.use();
+  for (auto [result, type] : llvm::zip_equal(results, func.getResultTypes()))
+    bound.results += walk.tensorsIn(result, type);
   // The call itself, and slots of arguments and results.
   bound.use.heapBytes += copied + Bound(64 * kSlotBytes);
   for (Type type : func.getArgumentTypes())

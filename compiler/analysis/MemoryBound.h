@@ -39,9 +39,11 @@ struct RecordingKernels {
 /// What an instance makes of a kernel's records.
 struct KernelUse {
   Bound records;
-  Bound rowBytes;   ///< results of all of them
-  Bound tableBytes; ///< tables of the lists that they take
-  Bound scratch;    ///< temporaries of the neediest
+  Bound rowBytes;    ///< results of all of them
+  Bound tableBytes;  ///< tables of the lists that they take
+  Bound scratch;     ///< temporaries of the neediest
+  Bound largest;     ///< bytes of the results of one record, or of what several write into
+  bool exact = true; ///< each has as many
 };
 
 struct MemoryUseBound {
@@ -49,12 +51,18 @@ struct MemoryUseBound {
   Bound grownBytes;                      ///< rows of tensors that grow
   Bound heapBytes;                       ///< lists, data and copies of arguments
   Bound frames;                          ///< of the recursion, at one time
+
+  /// Tensors that are needed at one time if each record runs when it is made (LiveTensors.cpp):
+  /// of all, and beside what a recursion that is looked at takes for the calls in it.
+  Bound live, open;
+  bool callsItself = false; ///< there are such calls
 };
 
 struct MemoryBound {
   SizeSymbols symbols;
   MemoryUseBound use;
   Bound inputBytes; ///< rows of the tensors among the arguments
+  Bound results;    ///< tensors in what it gives
 };
 
 /// Of one instance of a function of the module. A module with blocks, after the passes.

@@ -362,6 +362,7 @@ SizeWalk::Values SizeWalk::callInVisit(func::FuncOp func, const Values &args) {
       visit.changed |= !(next == own);
       own = std::move(next);
     }
+  use_->callsItself = true;
   auto results = visit.results.find(func);
   if (results == visit.results.end())
     return Values(func.getNumResults(), never());
@@ -504,8 +505,16 @@ SizeWalk::Values SizeWalk::settle(Visit &visit, func::FuncOp func) {
     throw NotLinear();
   given = replace(given);
 
+  // Each node has one call at most that is open, and one of all is not waiting for another.
+  Bound open, live;
   for (auto &[kind, own] : uses) {
-    own.frames = Bound();
+    open += sumOf(replace(own.open), countOf(kind), visit.sums, symbols_);
+    live = Bound::max(live, largestOf(replace(own.live), visit.sums));
+  }
+  use_->live = Bound::max(use_->live, open + live);
+  for (auto &[kind, own] : uses) {
+    own.frames = own.live = own.open = Bound();
+    own.callsItself = false;
     addSum(*use_, sheaf::passes::mapBounds(own, replace), countOf(kind), visit.sums, symbols_);
   }
   use_->frames = Bound::max(use_->frames, frames + replace(inside));

@@ -71,10 +71,15 @@ void SizeWalk::record(unsigned kernel, ValueRange args, Operation *op, const Bou
     if (value.kind == SizeValue::List) {
       use.tableBytes += rowBytes(value.number.most * Bound(4));
     }
+  Bound rows;
+  for (const RecordMemory::Tensor &tensor : memory.results) {
+    rows += tensorBytes(tensor, sizes, op);
+    use.exact &= llvm::all_of(tensor.shape, [](const Dim &dim) { return dim.isConstant(); });
+  }
+  use.largest = Bound::max(use.largest, rows);
   if (onlyScratch)
     return;
-  for (const RecordMemory::Tensor &tensor : memory.results)
-    use.rowBytes += tensorBytes(tensor, sizes, op);
+  use.rowBytes += rows;
   for (auto [result, tensor] : llvm::zip_equal(op->getResults(), memory.results)) {
     SizeValue value;
     value.kind = SizeValue::Tensor;
@@ -135,14 +140,21 @@ void SizeWalk::visitApply(ir::ApplyOp apply) {
     tensor.elementBytes = one.elementBytes;
     for (size_t axis = 0; axis < stacked.dims.size(); ++axis)
       tensor.shape.push_back(Dim::symbol("0." + std::to_string(axis)));
-    use.rowBytes += tensorBytes(tensor, stacked, op);
+    Bound stackBytes = tensorBytes(tensor, stacked, op);
+    use.rowBytes += stackBytes;
+    use.largest = Bound::max(use.largest, stackBytes);
+    use.exact = false;
     SizeValue result = stacked;
     if (op->hasAttr("sheaf.arrange")) {
       unsigned arrange = kernels_.numberOf(op, "sheaf.arrange");
       KernelUse &own = use_->kernels[arrange];
       own.records += Bound(1);
+      Bound arranged;
       for (const RecordMemory::Tensor &made : kernels_.kernels[arrange].results)
-        own.rowBytes += tensorBytes(made, stacked, op);
+        arranged += tensorBytes(made, stacked, op);
+      own.rowBytes += arranged;
+      own.largest = Bound::max(own.largest, arranged);
+      own.exact = false;
       Bound scratch;
       for (const RecordMemory::Tensor &made : kernels_.kernels[arrange].temporaries)
         scratch += tensorBytes(made, stacked, op);

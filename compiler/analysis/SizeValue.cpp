@@ -152,6 +152,30 @@ SizeSums joinSums(const SizeSums &a, const SizeSums &b) {
 
 } // namespace
 
+static bool holdsTensors(Type type, ModuleOp module, llvm::SetVector<Type> &seen) {
+  if (isa<RankedTensorType>(type))
+    return true;
+  if (auto list = dyn_cast<ir::ListType>(type))
+    return holdsTensors(list.getElement(), module, seen);
+  if (auto tuple = dyn_cast<TupleType>(type))
+    return llvm::any_of(tuple.getTypes(),
+                        [&](Type field) { return holdsTensors(field, module, seen); });
+  auto data = dyn_cast<ir::DataType>(type);
+  if (!data || !seen.insert(type))
+    return false;
+  auto declaration = module.lookupSymbol<ir::DataOp>(data.getName().getAttr());
+  for (auto ctor : declaration.getCtors().getAsRange<ir::CtorAttr>())
+    for (Type field : ctor.getFieldTypes().getAsValueRange<TypeAttr>())
+      if (holdsTensors(field, module, seen))
+        return true;
+  return false;
+}
+
+bool holdsTensors(Type type, ModuleOp module) {
+  llvm::SetVector<Type> seen;
+  return holdsTensors(type, module, seen);
+}
+
 bool isRecursive(ir::DataType type, ModuleOp module) {
   llvm::SetVector<Type> reached;
   auto addFields = [&](Type data) {

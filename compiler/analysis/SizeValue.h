@@ -153,6 +153,8 @@ SizeValue withoutWays(SizeValue value);
 /// Extents that the type says are exact.
 SizeValue asType(SizeValue value, mlir::Type type);
 
+/// Whether there may be tensors in a value of the type.
+bool holdsTensors(mlir::Type type, mlir::ModuleOp module);
 /// Whether a data type holds values of itself.
 bool isRecursive(ir::DataType type, mlir::ModuleOp module);
 

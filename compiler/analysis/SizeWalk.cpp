@@ -41,10 +41,15 @@ static void combine(MemoryUseBound &into, const MemoryUseBound &other, Add add, 
     add(own.rowBytes, use.rowBytes);
     add(own.tableBytes, use.tableBytes);
     take(own.scratch, use.scratch);
+    take(own.largest, use.largest);
+    own.exact &= use.exact;
   }
   add(into.grownBytes, other.grownBytes);
   add(into.heapBytes, other.heapBytes);
   take(into.frames, other.frames);
+  take(into.live, other.live);
+  take(into.open, other.open);
+  into.callsItself |= other.callsItself;
 }
 
 void larger(MemoryUseBound &into, const MemoryUseBound &other) {
@@ -65,10 +70,13 @@ MemoryUseBound mapBounds(const MemoryUseBound &use,
   MemoryUseBound result;
   for (const auto &[number, own] : use.kernels)
     result.kernels[number] = {map(own.records), map(own.rowBytes), map(own.tableBytes),
-                              map(own.scratch)};
+                              map(own.scratch), map(own.largest),  own.exact};
   result.grownBytes = map(use.grownBytes);
   result.heapBytes = map(use.heapBytes);
   result.frames = map(use.frames);
+  result.live = map(use.live);
+  result.open = map(use.open);
+  result.callsItself = use.callsItself;
   return result;
 }
 
@@ -106,6 +114,12 @@ SizeWalk::Values SizeWalk::run(func::FuncOp func, const Values &args) {
   return results;
 }
 
+SizeWalk::Values SizeWalk::runEntry(func::FuncOp func, const Values &args) {
+  if (!graph_.isRecursive(func))
+    inputs_ = &func.getBody().front();
+  return run(func, args);
+}
+
 SizeWalk::Values SizeWalk::of(ValueRange values) {
   Values sizes;
   for (Value value : values)
@@ -123,8 +137,25 @@ void SizeWalk::setUnknown(Operation *op, const std::string &what) {
 }
 
 SizeWalk::Values SizeWalk::walk(Block &block) {
-  for (Operation &op : block.without_terminator())
-    walk(&op);
+  const LiveTensors &live = liveIn(block);
+  size_t at = 0;
+  for (Operation &op : block.without_terminator()) {
+    if (!live.matters(at)) {
+      walk(&op);
+    } else {
+      Bound most = std::exchange(use_->live, {}), open = std::exchange(use_->open, {});
+      bool callsItself = std::exchange(use_->callsItself, false);
+      walk(&op);
+      Bound beside = tensorsAt(live, at);
+      use_->live = Bound::max(most, beside + use_->live);
+      if (use_->callsItself)
+        open = Bound::max(open, beside + use_->open);
+      use_->open = std::move(open);
+      use_->callsItself |= callsItself;
+    }
+    ++at;
+  }
+  use_->live = Bound::max(use_->live, tensorsAt(live, at));
   return of(block.getTerminator()->getOperands());
 }
 

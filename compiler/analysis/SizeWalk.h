@@ -8,6 +8,7 @@
 #define SHEAF_COMPILER_ANALYSIS_SIZEWALK_H
 
 #include "compiler/analysis/CallGraph.h"
+#include "compiler/analysis/LiveTensors.h"
 #include "compiler/analysis/MemoryBound.h"
 #include "runtime/model/layout.h"
 
@@ -43,6 +44,10 @@ public:
   /// What a function gives for these arguments. What it takes is added to use().
   Values run(mlir::func::FuncOp func, const Values &args);
   MemoryUseBound &use() { return *use_; }
+  /// The same of the entry: its arguments are there already.
+  Values runEntry(mlir::func::FuncOp func, const Values &args);
+  /// How many tensors a value holds that the program has made.
+  Bound tensorsIn(const SizeValue &value, mlir::Type type);
 
 private:
   using Env = llvm::DenseMap<mlir::Value, SizeValue>;
@@ -77,6 +82,11 @@ private:
   void heap(const Bound &bytes) { use_->heapBytes += bytes; }
   /// Where something grows in place in a loop that is not written out: what the loop takes once.
   MemoryUseBound *onceFor(mlir::Operation *op);
+
+  // Tensors that are needed (LiveTensors.cpp).
+  const LiveTensors &liveIn(mlir::Block &block);
+  Bound tensorsAt(const LiveTensors &live, size_t at);
+  bool holdsTensors(mlir::Type type);
 
   // Loops (SizeLoops.cpp).
   void visitMap(ir::MapOp map);
@@ -129,6 +139,9 @@ private:
   mlir::ModuleOp module_;
   mlir::SymbolTable symbolTable_;
   CallGraph graph_;
+  std::map<mlir::Block *, LiveTensors> live_;
+  llvm::DenseMap<mlir::Type, bool> holdsTensors_;
+  mlir::Block *inputs_ = nullptr; ///< its arguments are the entry's
   const RecordingKernels &kernels_;
   SizeSymbols &symbols_;
   Env *env_ = nullptr;

@@ -102,7 +102,8 @@ MemoryFormula Compilation::memoryFormula() const {
   Sizes sizes(bound.symbols, formula.sizes);
   for (const auto &[number, use] : bound.use.kernels)
     formula.kernels.push_back({number, sizes.sumOf(use.records), sizes.sumOf(use.rowBytes),
-                               sizes.sumOf(use.tableBytes), sizes.sumOf(use.scratch)});
+                               sizes.sumOf(use.tableBytes), sizes.sumOf(use.scratch),
+                               sizes.sumOf(use.largest), use.exact});
   formula.inputs = sizes.sumOf(bound.inputBytes);
   formula.grown = sizes.sumOf(bound.use.grownBytes);
   formula.heap = sizes.sumOf(bound.use.heapBytes);
@@ -124,6 +125,9 @@ MemoryFormula Compilation::memoryFormula() const {
   }
   formula.frameBytes = model.frameBytes;
   formula.reads = model.reads;
+  formula.usesAgain = !model.reads && !model.entry.emits;
+  formula.live = sizes.sumOf(bound.use.live);
+  formula.results = sizes.sumOf(bound.results);
   return formula;
 }
 

@@ -33,9 +33,11 @@ using SizeSum = std::vector<SizeTerm>;
 struct KernelMemory {
   size_t kernel = 0; ///< index into Model::kernels
   SizeSum records;
-  SizeSum rows;    ///< bytes of their results
-  SizeSum tables;  ///< bytes of tables of the lists that they take
-  SizeSum scratch; ///< bytes of temporaries of the neediest
+  SizeSum rows;       ///< bytes of their results
+  SizeSum tables;     ///< bytes of tables of the lists that they take
+  SizeSum scratch;    ///< bytes of temporaries of the neediest
+  SizeSum largest;    ///< bytes of the results of one record
+  bool exact = false; ///< each takes as many
 };
 
 /// Upper bounds of what inference takes.
@@ -53,6 +55,11 @@ struct MemoryFormula {
   SizeSum grown;  ///< bytes of rows of tensors that grow
   SizeSum heap;   ///< bytes of lists and data
   SizeSum frames; ///< calls that are open at one time
+
+  /// What a run may use again where memory is short (docs/design/memory-bounds.md).
+  bool usesAgain = false;
+  SizeSum live;    ///< tensors that are needed at one time if each record runs when it is made
+  SizeSum results; ///< tensors of the result
 };
 
 } // namespace sheaf::driver

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <tuple>
 
 namespace sheaf::driver {
@@ -161,8 +162,10 @@ FitsReport reportFits(const CompiledModel &model, const MemoryFormula &formula,
     numbers.addUnbounded(sum, report.unbounded);
   };
 
-  SizeSum rows, records, recordBytes;
-  double scratch = 0, kernels = 0, tables = 0;
+  SizeSum rows, records, recordBytes, windowBytes, promised;
+  double scratch = 0, kernels = 0, tables = 0, largest = 0;
+  uint64_t granules = 0; ///< a divisor of those of all records
+  constexpr double kMostBytes = 1e15;
   for (const KernelMemory &kernel : formula.kernels) {
     const BlockInfo &block = model.blocks()[kernel.kernel];
     uint32_t words = model.model().kernels[kernel.kernel].words;
@@ -176,6 +179,14 @@ FitsReport reportFits(const CompiledModel &model, const MemoryFormula &formula,
     // A bucket begins with room for 8 and doubles; what else is noted of a record and of the bucket
     // that it may be alone in; and what a row plan notes of it, its allocation and its group.
     add(recordBytes, kernel.records, 32.0 * words + 240 + 80);
+    // Divided by when it was recorded it is noted once more, and may be moved.
+    add(windowBytes, kernel.records, 8.0 * words + 48);
+    add(promised, kernel.rows);
+    double bytes = numbers.of(kernel.largest);
+    largest = std::max(largest, bytes);
+    granules = std::gcd(granules, kernel.exact && bytes < kMostBytes
+                                      ? static_cast<uint64_t>(bytes) / rt::kGranuleBytes
+                                      : 1);
     scratch = std::max(scratch, numbers.of(kernel.scratch));
     ++kernels;
     tables += 64 * 4.0 * (words + 2);
@@ -204,23 +215,60 @@ FitsReport reportFits(const CompiledModel &model, const MemoryFormula &formula,
   double fixedRecords = kFirst + kPromised + kBuckets + kLists + tables + kernels * depths * kPage;
   double frames = numbers.of(formula.frames) * static_cast<double>(formula.frameBytes) * 1.125;
   double stack = std::max(0.0, frames - kFirst);
-  auto total = [&](double instances) {
-    double stacks = stack * (formula.reads ? instances : 1);
-    return static_cast<double>(formula.weights + formula.packed + formula.folded) +
-           threads * (static_cast<double>(formula.scratch) + 128 + scratch) +
-           instances * (instanceRows + instanceRecords + instanceHeap) + fixedRecords + kFirst +
-           stacks;
+  struct Parts {
+    double rows, records, heap, stacks;
+    double sum() const { return rows + records + heap + stacks; }
   };
+  auto atOnce = [&](double instances) {
+    return Parts{instances * instanceRows, instances * instanceRecords + fixedRecords,
+                 instances * instanceHeap + kFirst, stack * (formula.reads ? instances : 1)};
+  };
+  // One instance after the other, each record when it is made; what stays are results, and rows
+  // that were never promised. Between tensors of different sizes some places are too small.
+  double least = static_cast<double>(std::max<uint64_t>(granules, 1) * rt::kGranuleBytes);
+  double live = numbers.of(formula.live), all = numbers.of(promised);
+  double passing = std::min(all, live * largest + live * std::max(largest - least, 0.0));
+  double staying = instanceRows - all + std::min(all, numbers.of(formula.results) * largest);
+  auto frugally = [&](double instances) {
+    double rows = instances * staying + passing;
+    // What an instance leaves has blocks of lists and data of its own.
+    constexpr double kBlock = 4096;
+    // Bits to look what is needed, and the lists and data that are found then; where records write
+    // into rows that have memory, two numbers for each granule of such.
+    double looks = rows / 512 + instances * instanceHeap / 2;
+    double written = formula.grown.empty() ? 0 : instances * staying / 8;
+    return Parts{
+        rows, instanceRecords + numbers.of(windowBytes) + fixedRecords + kFirst + looks + written,
+        instances * (instanceHeap + kBlock) + kFirst, stack};
+  };
+  double beside = static_cast<double>(formula.weights + formula.packed + formula.folded) +
+                  threads * (static_cast<double>(formula.scratch) + 128 + scratch);
+  auto needed = [&](double instances) {
+    Parts plain = atOnce(instances), frugal = frugally(instances);
+    return formula.usesAgain && frugal.sum() < plain.sum() ? frugal : plain;
+  };
+  auto total = [&](double instances) { return beside + needed(instances).sum(); };
+  Parts parts = needed(batch);
   report.weights = static_cast<double>(formula.weights);
   report.packed = static_cast<double>(formula.packed);
   report.scratch = known(threads * (static_cast<double>(formula.scratch) + 128 + scratch));
-  report.rows = known(instanceRows * batch);
-  report.records = known(instanceRecords * batch + fixedRecords);
-  report.heap = known(instanceHeap * batch + kFirst);
-  report.stacks = known(stack * (formula.reads ? batch : 1));
+  report.rows = known(parts.rows);
+  report.records = known(parts.records);
+  report.heap = known(parts.heap);
+  report.stacks = known(parts.stacks);
   if (report.unbounded.empty()) {
     report.total = known(total(batch));
     report.oneInstance = known(total(1));
+    report.unlimited = known(beside + atOnce(batch).sum());
+    report.usesAgain = *report.total < *report.unlimited;
+    auto fits = [&](double instances) {
+      return std::ceil(total(instances)) <= static_cast<double>(question.limit);
+    };
+    double most = 0;
+    for (double step = std::exp2(std::ceil(std::log2(batch + 1))); step >= 1; step /= 2)
+      if (most + step <= batch && fits(most + step))
+        most += step;
+    report.mostInstances = most;
   }
 
   for (auto &[key, term] : terms) {
@@ -239,15 +287,10 @@ std::string fitsText(const FitsReport &report, const std::string &source) {
   auto limit = static_cast<double>(question.limit);
   std::string text;
   if (report.fits()) {
-    text = fmt::format("fits: at most {} of {}\n", bytes(*report.total), bytes(limit));
+    text = fmt::format("fits: at most {} of {}{}\n", bytes(*report.total), bytes(limit),
+                       report.usesAgain ? ", with rows used again" : "");
   } else if (report.total) {
-    // What does not depend on the batch, and what each instance adds.
-    double each = question.batch > 1 ? (*report.total - *report.oneInstance) /
-                                           static_cast<double>(question.batch - 1)
-                                     : 0;
-    double most = *report.oneInstance > limit ? 0
-                  : each > 0                  ? std::floor((limit - *report.oneInstance) / each) + 1
-                                              : 1;
+    double most = report.mostInstances;
     text = fmt::format("does not fit: {} may be needed of {}, {}\n", bytes(*report.total),
                        bytes(limit),
                        most >= 1 ? fmt::format("and batch={:.0f} fits", most)
@@ -279,8 +322,10 @@ std::string fitsText(const FitsReport &report, const std::string &source) {
       fmt::format("batch={}{}{}\n", question.batch,
                   question.threads > 1 ? fmt::format(", threads={}", question.threads) : "", sizes);
   if (report.oneInstance)
-    text += fmt::format("one instance alone: at most {}; all at once: {}\n",
-                        bytes(*report.oneInstance), bytes(*report.total));
+    text += fmt::format(
+        "one instance alone: at most {}; all at once: {}{}\n", bytes(*report.oneInstance),
+        bytes(*report.unlimited),
+        report.usesAgain ? fmt::format("; in turns, under a limit: {}", bytes(*report.total)) : "");
   auto line = [&](const char *what, const std::optional<double> &most) {
     text += fmt::format("  {:<16}{:>10}\n", what, most ? bytes(*most) : "unbounded");
   };
@@ -356,6 +401,7 @@ std::string fitsJson(const FitsReport &report, const std::string &source) {
                               {"limit_bytes", report.question.limit},
                               {"bytes", number(report.total)},
                               {"instance_bytes", number(report.oneInstance)},
+                              {"unlimited_bytes", number(report.unlimited)},
                               {"unbounded", unbounded},
                               {"sizes", sizes},
                               {"memory",

@@ -38,6 +38,9 @@ struct FitsReport {
   double weights = 0, packed = 0;
   std::optional<double> scratch, rows, records, heap, stacks, total;
   std::optional<double> oneInstance; ///< with weights and scratch
+  std::optional<double> unlimited;   ///< what a run takes that no limit holds back
+  bool usesAgain = false;            ///< `total` is less, since rows are used again
+  double mostInstances = 0;          ///< that fit in the limit
   std::vector<FitsTerm> terms;       ///< the largest first; those without bound before them
 
   struct Kernel {

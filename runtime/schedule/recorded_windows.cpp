@@ -125,6 +125,8 @@ bool RecordedWindows::find(std::span<const ScheduledBucket> launches, PromisedRo
 uint64_t RecordedWindows::cut(uint64_t granules, Schedule &schedule, size_t begin) {
   parts_.clear();
   schedule.resize(begin);
+  if (begin == 0) // no schedule shows what was cut before
+    moved_.reset();
   auto putBack = [&] {
     schedule.resize(begin);
     schedule.insert(schedule.end(), launches_.begin(), launches_.end());

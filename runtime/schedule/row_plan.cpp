@@ -228,7 +228,7 @@ void RowPlan::free(uint64_t begin, uint64_t end) {
     free_.insert(next, {begin, end});
     // Looking through more would take longer than what lies in them is worth.
     constexpr size_t most = 512;
-    if (free_.size() > most)
+    if (free_.size() > most && !looksAtAll_)
       forgetSmall();
   }
 }

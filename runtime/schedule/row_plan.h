@@ -45,6 +45,9 @@ public:
             std::span<Slot *const> needed, const RowSpace &space,
             std::span<const uint32_t> staying = {});
 
+  /// Whether make() looks for places in all that is free, however long that takes.
+  void looksAtAll(bool all) { looksAtAll_ = all; }
+
   /// Granules of what stays after the flush, and of the place for all else.
   uint64_t staying() const { return stayingGranules_; }
   uint64_t passing() const { return passing_; }
@@ -158,6 +161,7 @@ private:
   std::vector<uint32_t> freeAfter_;  ///< by group: the first of its pieces, or kNone
   std::vector<Piece> pieces_;
 
+  bool looksAtAll_ = false;
   uint64_t stayingGranules_ = 0, passing_ = 0, least_ = 0;
   uint64_t needed_ = 0;        ///< in the group that is being placed
   std::vector<uint64_t> live_; ///< by group

@@ -210,10 +210,11 @@ void Engine::Impl::tooLittleMemory(Entry &entry) {
       leave(entry);
       if (KeptUse use = kept.use(); use.values > 0) {
         const RunError &error = *outcome.error;
-        outcome.error.emplace(error.instance(),
-                              error.message() + "; " + bytesText(use.bytes) +
-                                  " of all are values that are kept for whoever has a handle of them",
-                              error.cause(), error.column());
+        outcome.error.emplace(
+            error.instance(),
+            error.message() + "; " + bytesText(use.bytes) +
+                " of all are values that are kept for whoever has a handle of them",
+            error.cause(), error.column());
       }
       return hand(entry, std::move(outcome));
     }

@@ -142,6 +142,7 @@ struct Session::Impl {
   void endWave(Wave &wave, bool more);
   void beginWave(Wave &wave);
   void breakUp(Wave &wave);
+  bool collectFrugally();
   bool mayForget(const Wave &wave) const;
   bool isMuch(uint64_t found, const Wave &wave) const;
   bool failedBesideOthers(const Wave &wave) const;
@@ -164,7 +165,7 @@ struct Session::Impl {
   /// Gives what was promised to the launches from `begin` on a place. Returns that of what no
   /// result needs; nothing when there is no room.
   std::optional<RowRange> placeRows(size_t begin);
-  uint64_t leastPlanned = 0;           ///< bytes of the session with what the plans of this wave take
+  uint64_t leastPlanned = 0; ///< bytes of the session with what the plans of this wave take
   std::map<int64_t, uint64_t> enough; ///< by instance: that of one that had no room alone
   uint64_t enoughFor(const Walk &walk) const;
   uint64_t windowsOfPlan = 0; ///< (recorded_windows.h); 0: launches run in order of depth
@@ -173,6 +174,7 @@ struct Session::Impl {
   bool hasRoomForPlan() const;
   bool cutInWindows(size_t begin, uint64_t granules);
   bool planNarrower(size_t begin, std::span<Slot *const> results);
+  bool planOneByOne(size_t begin, std::span<Slot *const> results);
   std::optional<RowRange> allocatePlanned();
   void notePlan(uint64_t promised, uint64_t start);
   void giveBackPassing(size_t begin, const RowRange &passing);

@@ -84,16 +84,26 @@ bool Session::Impl::planNarrower(size_t begin, std::span<Slot *const> results) {
   uint64_t number = std::bit_ceil(std::max({uint64_t(2), before / room, windowsOfPlan + 1}));
   for (; number <= all; number *= 2) {
     if (!cutInWindows(begin, all / number) || !planRows(begin, results))
-      return false;
+      break;
     if (hasRoomForPlan())
       return true;
     // Half as large windows save half as much again, and what is needed beyond them stays.
     uint64_t now = rowPlan.passing(), saved = before - std::min(before, now);
     if (now > room + saved)
-      return false;
+      break;
     before = now;
   }
-  return false;
+  // Several instances are better walked apart.
+  return wave->members.size() == 1 && planOneByOne(begin, results);
+}
+
+/// The last means: each record runs when it was recorded, and all that is free is looked at. What
+/// that takes at most can be told from the program (compiler/analysis/LiveTensors.h).
+bool Session::Impl::planOneByOne(size_t begin, std::span<Slot *const> results) {
+  rowPlan.looksAtAll(true);
+  bool hasRoom = cutInWindows(begin, 1) && planRows(begin, results) && hasRoomForPlan();
+  rowPlan.looksAtAll(false);
+  return hasRoom;
 }
 
 /// Rows for what the plan says that stays, and a place for all else. Nothing when there is no room.

@@ -73,8 +73,7 @@ void Session::Impl::end(const Walk &walk, Outcome &outcome) {
 }
 
 void Session::Impl::giveUp(const Walk &walk, Outcome &outcome) {
-  outcome.error.emplace(walk.instance,
-                        recorder.describe(model, walk.limits, enoughFor(walk)),
+  outcome.error.emplace(walk.instance, recorder.describe(model, walk.limits, enoughFor(walk)),
                         causeOf(recorder.failure, model), columnOf(recorder.failure, model));
 }
 

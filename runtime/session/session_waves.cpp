@@ -80,7 +80,7 @@ void Session::Impl::endWave(Wave &wave, bool more) {
   bool givesBack = more && mayCollect() && (wave.tooLarge || collector.isDue(wave.promised));
   if (givesBack) {
     settle();
-    givesBack = (wave.tooLarge || mayForget(wave)) && collect();
+    givesBack = wave.tooLarge ? collectFrugally() : mayForget(wave) && collect();
   }
   if (givesBack) {
     wave.holders = wave.promised = 0;
@@ -92,7 +92,8 @@ void Session::Impl::endWave(Wave &wave, bool more) {
 }
 
 /// There was no room for what a wave has promised: nothing of it has run. Its instances are walked
-/// again, in smaller waves; one that has no room even alone gets its rows as it records.
+/// again, in smaller waves; one that has no room even alone, with nothing of others to give back,
+/// gets its rows as it records.
 void Session::Impl::breakUp(Wave &wave) {
   settle();
   if (wave.members.size() == 1 && leastPlanned > 0) {
@@ -108,16 +109,31 @@ void Session::Impl::breakUp(Wave &wave) {
     wave.again.push_back(number);
   }
   wave.most = std::max<size_t>(1, wave.members.size() / 2);
-  wave.isPlain = wave.members.size() == 1;
+  bool besideOthers = wave.holders > 1;
   wave.isShort = true;
   wave.tooLarge.reset();
   takenOfPromised = 1;
+  recorder.known.forgetSeen();
+  bool collected = collectFrugally();
+  if (collected)
+    wave.holders = wave.promised = 0;
+  // Where rows and records of others are gone it is promised rows once more.
+  wave.isPlain = wave.members.size() == 1 && !(besideOthers && collected);
+  beginWave(wave);
+}
+
+/// collect() where memory is short: the tables of what was promised make room to look, and what
+/// waves that were larger took for their records is given back as well.
+bool Session::Impl::collectFrugally() {
   rowPlan.release();
   recorder.promised.release();
-  recorder.known.forgetSeen();
-  if (collect())
-    wave.holders = wave.promised = 0;
-  beginWave(wave);
+  scheduler.windows().release();
+  if (!collect())
+    return false;
+  scheduler.windows().giveBack();
+  recorder.buckets.giveBackAll(schedule);
+  recorder.heap.giveBack();
+  return true;
 }
 
 /// Whether so many records of the waves since then were found among those of earlier ones.

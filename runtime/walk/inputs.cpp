@@ -120,7 +120,7 @@ bool ValueMover::moveIn(const Item &item) {
     ListObject *copy = recorder_.lists.make(list->elementSlots, list->size);
     if (!copy) {
       recorder_.setFailure({Failure::Heap, 0, 0, 0,
-                           static_cast<uint64_t>(list->size * list->elementSlots) * sizeof(Slot)});
+                            static_cast<uint64_t>(list->size * list->elementSlots) * sizeof(Slot)});
       return false;
     }
     item.to[0] = std::bit_cast<Slot>(copy);
@@ -181,8 +181,9 @@ bool ValueMover::flatten(uint32_t resultType, const Slot *slots) {
     if (type.kind == TypeKind::List) {
       auto *list = std::bit_cast<ListObject *>(from[0]);
       if (!recorder_.lists.flat(list)) {
-        recorder_.setFailure({Failure::Heap, 0, 0, 0,
-                             static_cast<uint64_t>(list->size * list->elementSlots) * sizeof(Slot)});
+        recorder_.setFailure(
+            {Failure::Heap, 0, 0, 0,
+             static_cast<uint64_t>(list->size * list->elementSlots) * sizeof(Slot)});
         return false;
       }
       if (facts_.hasList(type.children[0]))

@@ -265,18 +265,28 @@ bool BucketTable::giveBack() {
   return count_.now < before;
 }
 
+void BucketTable::giveBackAll(Schedule &schedule) {
+  freePages(/*all=*/true);
+  giveBackTables(schedule);
+  arena_.giveBack();
+}
+
+void BucketTable::giveBackTables(Schedule &schedule) {
+  std::vector<Touched>().swap(touched_);
+  std::vector<Touched>().swap(sorted_);
+  std::vector<uint32_t>().swap(histogram_);
+  Schedule().swap(schedule);
+  meter_.uncharge(count_, tableBytes_);
+  tableBytes_ = 0;
+}
+
 void BucketTable::reset(Schedule &schedule, bool goesOn) {
   discard();
   schedule.clear();
   arena_.reset();
   if (pages_ > kSparePages + (goesOn ? 0 : 4 * pagesTouched_)) {
     freePages(/*all=*/goesOn);
-    std::vector<Touched>().swap(touched_);
-    std::vector<Touched>().swap(sorted_);
-    std::vector<uint32_t>().swap(histogram_);
-    Schedule().swap(schedule);
-    meter_.uncharge(count_, tableBytes_);
-    tableBytes_ = 0;
+    giveBackTables(schedule);
   }
   ++generation_;
   pagesTouched_ = 0;

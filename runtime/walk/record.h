@@ -78,6 +78,8 @@ public:
   void reset(Schedule &schedule, bool goesOn = false);
   /// Gives back what this mini-batch has not touched; whether there was any.
   bool giveBack();
+  /// Gives back all that is there for records. After reset().
+  void giveBackAll(Schedule &schedule);
   /// Memory of records, without any.
   std::unique_ptr<BumpArena> noRecords() const { return arena_.emptyLike(); }
   /// Gives the memory of all records that were drained to `other`, which has none: they stay while
@@ -115,6 +117,7 @@ private:
   bool growDirectory(Kernel &kernel, uint32_t pages);
   bool noteTouched(const Touched &touched);
   void discard();
+  void giveBackTables(Schedule &schedule);
   void freePages(bool all);
   std::span<Touched> sortTouched(size_t begin);
 

@@ -166,8 +166,8 @@ std::string Recorder::describe(const Model &model, const Walk::Limits &limits,
   std::string stack = bytesText(
       std::min(limits.stackBytes > 0 ? limits.stackBytes : stacks.bytes(), stacks.bytes()));
   if (why.isOfMemory())
-    return place + describeShortage(why, shortage, rowSpace.capacity() * kGranuleBytes, holder,
-                                    enough);
+    return place +
+           describeShortage(why, shortage, rowSpace.capacity() * kGranuleBytes, holder, enough);
   switch (why.kind) {
   case Failure::Message:
     if (why.message >= model.messages.size())

@@ -61,7 +61,7 @@ struct Failure {
 /// What memory held when there was too little.
 struct Shortage {
   HeldMemory held;
-  uint64_t promised = 0; ///< bytes of rows that have names, and no place yet
+  uint64_t promised = 0;                 ///< bytes of rows that have names, and no place yet
   std::optional<uint64_t> addressesLeft; ///< Rows: for so many bytes, where that is too few
 };
 
