@@ -18,6 +18,7 @@ public:
 
   uint8_t *host() const override { return rows_.host(); }
   uint64_t capacity() const override { return rows_.capacity(); }
+  RowPages *pages() override { return rows_.pages(); }
 
   Ticket submit(std::span<const Instruction> instructions) override;
   void wait(Ticket) override {}

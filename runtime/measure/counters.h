@@ -43,6 +43,8 @@ struct Counters {
   uint64_t forked = 0;  ///< calls that ran beside the one that made them
   uint64_t inlined = 0; ///< those that found no stack and ran as plain calls
   uint64_t inPlace = 0; ///< those that ran as such since enough waited already (forking.h)
+  /// Tensors that grew elsewhere than in place with rows in common (grown.h), and bytes of these.
+  uint64_t sharedTensors = 0, sharedBytes = 0;
   uint64_t barriers = 0;
   double flop = 0;
   uint64_t recordNanoseconds = 0; ///< wall: inputs copied, instances walked, blocks recorded

@@ -48,7 +48,16 @@ public:
     }
     return begin;
   }
-  bool any(uint64_t begin, uint64_t end) const { return next(begin, true) < std::min(end, size_); }
+  bool any(uint64_t begin, uint64_t end) const {
+    end = std::min(end, size_);
+    while (begin < end) {
+      uint64_t count = std::min(end - begin, 64 - begin % 64);
+      if (words_[begin / 64] >> begin % 64 & (~uint64_t(0) >> (64 - count)))
+        return true;
+      begin += count;
+    }
+    return false;
+  }
 
 private:
   std::vector<uint64_t> words_;

@@ -83,7 +83,7 @@ void Reservation::guardPage(uint64_t begin) { mprotect(data_ + begin, pageBytes(
 // MemoryMeter
 //===----------------------------------------------------------------------===//
 
-uint64_t MemoryMeter::used() const { return used_ + (rows_ ? rows_->used() * kGranuleBytes : 0); }
+uint64_t MemoryMeter::used() const { return used_ + (rows_ ? rows_->held() * kGranuleBytes : 0); }
 
 HeldMemory MemoryMeter::held() const {
   // The counter of rows is brought up to date now and then only.

@@ -34,4 +34,10 @@ void HostRows::release(const RowRange &rows) {
   space_.release(rows.begin * kGranuleBytes, end);
 }
 
+RowPages *HostRows::pages() {
+  if (!pages_)
+    pages_ = HostPages::make(space_.data());
+  return pages_->get();
+}
+
 } // namespace sheaf::rt

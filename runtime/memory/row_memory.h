@@ -9,6 +9,7 @@
 #define SHEAF_RUNTIME_MEMORY_ROW_MEMORY_H
 
 #include "runtime/memory/memory.h"
+#include "runtime/memory/row_pages.h"
 #include "runtime/model/layout.h"
 
 #include <optional>
@@ -46,6 +47,9 @@ public:
   /// Lets the host see rows as they are. Returns when it does.
   virtual void copyOut(const RowRange &rows) = 0;
 
+  /// How rows come to have pages in common; null: they cannot.
+  virtual RowPages *pages() { return nullptr; }
+
 protected:
   RowMemory() = default;
 };
@@ -63,9 +67,11 @@ public:
   void fill(const RowRange &rows, uint8_t byte) override;
   void release(const RowRange &rows) override;
   void copyOut(const RowRange &) override {}
+  RowPages *pages() override;
 
 private:
   Reservation space_;
+  std::optional<std::unique_ptr<HostPages>> pages_; ///< made when they are first asked for
 };
 
 } // namespace sheaf::rt

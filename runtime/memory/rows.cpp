@@ -33,7 +33,7 @@ RowSpace::RowSpace(uint32_t paramGranules, RowMemory &memory, MemoryMeter &meter
 void RowSpace::updateLimit() {
   uint64_t others = meter_.usedBesideRows();
   uint64_t bytes = meter_.limit() > others ? meter_.limit() - others : 0;
-  endLimit_ = std::max(next(), std::min(keptBegin_, first_ + bytes / kGranuleBytes));
+  endLimit_ = std::max(next(), std::min(keptBegin_, first_ + bare_ + bytes / kGranuleBytes));
   if (hole_ == holes_.size())
     limit_ = endLimit_;
   // Pages that earlier mini-batches touched wait for later ones, as long as nothing else has taken
@@ -47,7 +47,7 @@ void RowSpace::updateLimit() {
 }
 
 void RowSpace::account() {
-  count_.now = used() * kGranuleBytes;
+  count_.now = held() * kGranuleBytes;
   count_.peak = std::max(count_.peak, count_.now);
 }
 
@@ -121,6 +121,39 @@ uint64_t RowSpace::allocateSlow(int64_t granulesArg, PromisedRows *promised) {
   return id;
 }
 
+uint64_t RowSpace::takeBare(uint64_t granules) {
+  uint64_t page = pageBytes() / kGranuleBytes;
+  setBare(bare_ + granules);
+  uint64_t id = granules <= kMaxGranules
+                    ? allocateSlow(static_cast<int64_t>(granules + page - 1), nullptr)
+                    : kFull;
+  if (id == kFull)
+    setBare(bare_ - granules);
+  else
+    bareOut_ += granules;
+  return id == kFull ? kFull : (id + page - 1) / page * page;
+}
+
+bool RowSpace::takeMemory(uint64_t granules) {
+  uint64_t used = meter_.used();
+  if (used > meter_.limit() || granules > (meter_.limit() - used) / kGranuleBytes)
+    return false;
+  setBare(bare_ - granules);
+  bareOut_ -= granules; // below 0 when the addresses are older: then this is what was made
+  return true;
+}
+
+void RowSpace::setBare(uint64_t granules) {
+  account();
+  bare_ = granules;
+  updateLimit();
+}
+
+void RowSpace::giveLeaving() {
+  bare_ -= std::exchange(leaving_, 0);
+  bareOut_ = 0;
+}
+
 void RowSpace::reclaim(GranuleBits &live) {
   account();
   touched_ = std::max(touched_, next());
@@ -156,6 +189,7 @@ void RowSpace::reclaim(GranuleBits &live) {
   });
   begin_ = next_ = end_ = tail_ = first_ + end;
   handedOut_ = 0;
+  giveLeaving();
   hole_ = holes_.size();
   updateLimit();
   if (!holes_.empty()) {
@@ -272,6 +306,7 @@ void RowSpace::reset(std::span<const RowRange> stay, bool inOnePiece) {
                              kGranuleBytes);
   next_ = begin_ = end_ = tail_ = end;
   handedOut_ = reclaimed_ = 0;
+  giveLeaving();
   holes_.clear();
   spare_.clear();
   hole_ = 0;

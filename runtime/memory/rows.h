@@ -77,6 +77,16 @@ public:
   void forgetKept();
   void releaseKept();
 
+  /// Addresses without memory, from a page's on, or kFull (shared_rows.h). They are handed out, and
+  /// count as rows that lie there do but for their bytes.
+  uint64_t takeBare(uint64_t granules);
+  /// As many of those in use as there are granules have memory that is theirs, or have none any
+  /// more. False when the budget does not have it.
+  bool takeMemory(uint64_t granules);
+  void giveMemory(uint64_t granules) { setBare(bare_ + granules); }
+  /// So many have memory of their own again, as all rows, when reclaim() or reset() is done.
+  void giveBare(uint64_t granules) { leaving_ += granules; }
+
   /// Looks at the byte budget again: other memory of the session grew or shrank.
   void updateLimit();
 
@@ -86,6 +96,10 @@ public:
   /// Granules of this mini-batch with the holes between them, and what the limit still allows.
   uint64_t first() const { return first_; }
   uint64_t used() const { return next() - first_; }
+  /// Of those, what takes memory.
+  uint64_t held() const { return used() - bare_; }
+  /// And what takes none.
+  uint64_t bare() const { return bare_; }
   /// The granule after the last one of this mini-batch.
   uint64_t next() const { return std::max(end_, next_); }
   uint64_t left() const { return endLimit_ - next(); }
@@ -95,6 +109,8 @@ public:
   uint64_t inHoles() const { return reclaimed_ - std::min(reclaimed_, handedOut()); }
   /// Granules that were handed out since the mini-batch or reclaim() began.
   uint64_t handedOut() const { return handedOut_ + (next_ - begin_); }
+  /// The same of memory alone.
+  uint64_t made() const { return handedOut() - bareOut_; }
   uint64_t capacity() const { return capacity_; }
 
   /// The guards that were written over, as (granule of the allocation, granules). Empty when well.
@@ -120,6 +136,8 @@ private:
   uint64_t take(uint64_t granules);
   void goTo(uint64_t begin, uint64_t end);
   void writeGuard(uint64_t granule);
+  void setBare(uint64_t granules);
+  void giveLeaving();
   uint64_t guard() const { return guards_ ? 1 : 0; }
 
   RowMemory &memory_;
@@ -134,6 +152,9 @@ private:
   uint64_t tail_;     ///< what is taken after all that stayed begins here
   uint64_t endLimit_; ///< what may be handed out at most
   uint64_t handedOut_ = 0;
+  uint64_t bare_ = 0;    ///< of used(): granules without memory of their own
+  uint64_t bareOut_ = 0; ///< of handedOut(), without what got memory since
+  uint64_t leaving_ = 0; ///< of bare_, until the next reclaim() or reset()
   uint64_t reclaimed_ = 0;
   uint64_t peak_ = 0; ///< of used(), since reset()
   struct Hole {

@@ -105,7 +105,9 @@ std::shared_ptr<const Kept> KeptValues::keep(uint32_t type, ValueImage &&image,
   }
   rows->rows = joined(std::move(rows->rows));
   rows->held = joined(std::move(held));
-  uint64_t bytes = image.bytes() + (rows->rows.size() + rows->held.size()) * sizeof(RowRange);
+  rows->memory = memoryOf(*rows);
+  uint64_t bytes = image.bytes() +
+                   (rows->rows.size() + rows->held.size() + rows->memory.size()) * sizeof(RowRange);
   auto kept = std::make_shared<const Kept>(model_, type, std::move(image), rows, link_);
   std::lock_guard lock(mutex_);
   if (!meter_.charge(memory_.heap, bytes))
@@ -121,6 +123,20 @@ std::shared_ptr<const Kept> KeptValues::keep(uint32_t type, ValueImage &&image,
   return kept;
 } catch (const std::bad_alloc &) {
   return nullptr;
+}
+
+std::vector<RowRange> KeptValues::memoryOf(const KeptRows &rows) const {
+  std::vector<RowRange> memory;
+  for (const RowRange &range : rows.held)
+    recorder_.grown.addMemory(range, memory);
+  return joined(std::move(memory));
+}
+
+void KeptValues::findMemory() const {
+  std::lock_guard lock(mutex_);
+  for (const std::shared_ptr<KeptRows> &rows : values_)
+    rows->memory = memoryOf(*rows);
+  bytes_.reset();
 }
 
 template <typename IsGone> bool KeptValues::forget(IsGone isGone) {
@@ -192,7 +208,7 @@ KeptUse KeptValues::use() const {
     std::vector<RowRange> all;
     uint64_t images = 0;
     for (const std::shared_ptr<KeptRows> &rows : values_) {
-      all.insert(all.end(), rows->held.begin(), rows->held.end());
+      all.insert(all.end(), rows->memory.begin(), rows->memory.end());
       images += rows->imageBytes;
     }
     bytes_ = bytesOf(joined(std::move(all))) + images;

@@ -22,8 +22,10 @@ namespace sheaf::rt {
 struct KeptRows {
   std::vector<RowRange> rows; ///< of its tensors
   std::vector<RowRange> held; ///< with the room after them
-  uint64_t imageBytes = 0;    ///< charged
-  uint64_t weights = 0;       ///< Session::Impl::weightsVersion that it follows from
+  /// Where these lie (SharedRows::addMemory); changes under KeptValues::mutex_.
+  std::vector<RowRange> memory;
+  uint64_t imageBytes = 0; ///< charged
+  uint64_t weights = 0;    ///< Session::Impl::weightsVersion that it follows from
   std::atomic<bool> isDropped = false;
   std::atomic<bool> isGone = false; ///< they may hold something else
 };
@@ -70,6 +72,8 @@ public:
   bool forgetOlder(uint64_t weights);
   /// Marks the rows that are kept.
   void mark(GranuleBits &live) const;
+  /// Rows have become common: looks again which memory values have.
+  void findMemory() const;
   /// Granules of values that have gone since, whoever has some of them still.
   uint64_t gone() const { return gone_; }
 
@@ -84,6 +88,7 @@ public:
 
 private:
   template <typename IsGone> bool forget(IsGone isGone);
+  std::vector<RowRange> memoryOf(const KeptRows &rows) const;
 
   const Model &model_;
   Recorder &recorder_;

@@ -64,6 +64,9 @@ struct SessionOptions {
   std::optional<uint64_t> waveBytes;
   /// Whether rows of a model that does not read are used again inside of a wave; changes no result.
   When rowReuse = When::Worth;
+  /// Whether tensors that grow from the same rows have these in common, where the device can do it;
+  /// changes no result. Worth: where rows are many (walk/grown.h).
+  When shareRows = When::Worth;
   /// Whether training drops rows of a forward pass and makes them again in the backward pass, of a
   /// model that does not read; changes no result. Worth: what memory does not hold.
   When recompute = When::Worth;

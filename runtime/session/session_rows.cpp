@@ -156,7 +156,9 @@ std::vector<RowRange> Session::Impl::keptRows() {
   GranuleBits live;
   live.reset(rows.used());
   kept->mark(live);
-  recorder.grown.keep(live, rows.first());
+  recorder.grown.keep(live);
+  if (recorder.grown.takeJoined())
+    kept->findMemory();
   for (uint64_t at = live.next(0, true); at < live.size();) {
     uint64_t end = live.next(at, false);
     stay.push_back({rows.first() + at, end - at});

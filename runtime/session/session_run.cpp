@@ -2,6 +2,7 @@
 
 #include "runtime/device/float_environment.h"
 #include "runtime/model/keys.h"
+#include "runtime/session/kept_values.h"
 #include "runtime/session/non_finite.h"
 #include "runtime/walk/inputs.h"
 
@@ -211,7 +212,7 @@ void Session::Impl::arrangeAndSubmit(size_t begin, BucketTable::What what, uint6
 
 /// Of this mini-batch, without what was given back and not handed out again.
 uint64_t Session::Impl::heldGranules() const {
-  return recorder.rowSpace.used() - recorder.rowSpace.inHoles();
+  return recorder.rowSpace.held() - recorder.rowSpace.inHoles();
 }
 
 void Session::Impl::tellRows(size_t begin, bool planned) {
@@ -279,6 +280,8 @@ bool Session::Impl::collect(const std::function<void(LiveValues &)> &addResults)
   isWhole = false;
   handedOutBefore += recorder.rowSpace.handedOut();
   collector.giveBack(schedule, scheduler, policy);
+  if (recorder.grown.takeJoined() && kept)
+    kept->findMemory();
   if (rowObserver)
     rowObserver->collected(heldGranules());
   counters.evictions += recorder.known.takeEvictions();
@@ -299,9 +302,13 @@ void Session::Impl::forgetMiniBatch() {
   dropped.forget();
   forgetCopies();
   recorder.lists.forget();
-  if (rowsMayStay())
+  bool stays = rowsMayStay();
+  std::vector<RowRange> stay;
+  if (!stays)
+    stay = kept ? keptRows() : rowsAside();
+  recorder.grown.forgetCopies();
+  if (stays)
     return;
-  std::vector<RowRange> stay = kept ? keptRows() : rowsAside();
   if (!kept || stay.empty())
     recorder.grown.forget();
   recorder.rowSpace.reset(stay, /*inOnePiece=*/!kept);
@@ -313,6 +320,8 @@ void Session::Impl::beginRun() {
   recorder.tasks.worth = forkWorth.most();
   recorder.known.beginRun();
   recorder.scratch.beginRun();
+  // Whoever looks at records afterwards finds who made the rows that they read.
+  recorder.grown.shareWhen(reorders(policy) || !mayCollect() ? When::Never : options.shareRows);
   recorder.setComputed(0);
   scheduler.beginRun(recorder.rowSpace);
   isWhole = true;
@@ -454,6 +463,9 @@ void Session::Impl::countTasks() {
   counters.forked += tasks.forked;
   counters.inlined += tasks.inlined;
   counters.inPlace += tasks.inPlace;
+  const GrownRows::Counts grown = std::exchange(recorder.grown.counts, {});
+  counters.sharedTensors += grown.shared;
+  counters.sharedBytes += grown.bytes;
 }
 
 std::span<const Outcome> Session::Impl::run(std::span<const Instance> instances,

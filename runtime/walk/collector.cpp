@@ -68,7 +68,7 @@ void Collector::giveBack(Schedule &schedule, Scheduler &scheduler, Policy policy
   recorder_.known.forgetSeen();
   if (recorder_.known.gaveWay() && !live_.meetsKept())
     recorder_.known.forgetKept();
-  recorder_.grown.keep(live_.bits(), recorder_.rowSpace.first());
+  recorder_.grown.keep(live_.bits());
   recorder_.rowSpace.reclaim(live_.bits());
   if (model_.rootsHoldAll)
     recorder_.heap.reclaim();
@@ -84,7 +84,8 @@ void Collector::giveBack(Schedule &schedule, Scheduler &scheduler, Policy policy
     at = bits.next(end, true);
   }
   live_.end();
-  plan(needed, live_.looked());
+  // What rows have in common is needed once.
+  plan(needed - std::min(needed, recorder_.rowSpace.bare()), live_.looked());
 }
 
 } // namespace sheaf::rt

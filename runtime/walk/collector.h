@@ -27,14 +27,12 @@ public:
   /// Whether so much was made since that it is time to look; `promised` granules had places for a
   /// while, but their records are there still.
   bool isDue(uint64_t promised = 0) const {
-    return recorder_.rowSpace.handedOut() + promised >= at_ ||
-           recorder_.heap.handedOut() >= heapAt_;
+    return recorder_.rowSpace.made() + promised >= at_ || recorder_.heap.handedOut() >= heapAt_;
   }
   /// Whether so much was made that whoever is at work stops for it: several times as much, as far
   /// as memory allows.
   bool isOverdue() const {
-    return recorder_.rowSpace.handedOut() >= overdueAt_ ||
-           recorder_.heap.handedOut() >= heapOverdueAt_;
+    return recorder_.rowSpace.made() >= overdueAt_ || recorder_.heap.handedOut() >= heapOverdueAt_;
   }
 
   /// Marks what is needed: by all that wait, and what `addResults` adds. All that is recorded has

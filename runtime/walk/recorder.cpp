@@ -25,8 +25,8 @@ Recorder::Recorder(const Model &model, RowMemory &rowMemory, MemoryMeter &meter,
       promised(meter, memory.records), scratch(model, limits.threads, meter, memory.scratch),
       buckets(model, meter, memory.records, hostile),
       known(model, rowSpace, meter, memory, limits.keepBytes, hostile),
-      grown(meter, memory.records, hostile), heap(meter, memory.heap, limits.heapBytes, hostile),
-      lists(heap, model.chainedLists),
+      grown(rowSpace, meter, memory.records, hostile),
+      heap(meter, memory.heap, limits.heapBytes, hostile), lists(heap, model.chainedLists),
       stacks({limits.stackBytes, limits.stacks, model.furtherStacks, model.frameBytes}, meter,
              memory.stack),
       meter(meter), tasks(*this, stacks, failure, limits.steps) {
@@ -445,19 +445,20 @@ Slot sheaf_append_rows(Context *context, uint32_t kernel, uint32_t wholeDepth, S
         copy(rowsDepth, last.id, more, uint64_t(old.id) + static_cast<uint64_t>(granules));
     return TensorHandle{old.id, std::max(old.depth, depth)}.pack();
   }
-  int64_t used = granules + more, capacity = r.grown.capacityFor(used, more);
   uint64_t before = r.rowSpace.handedOut();
-  uint64_t id = r.rowSpace.allocateNow(capacity);
-  if (id == RowSpace::kFull) {
-    capacity = used;
-    id = rowsNowFor(r, kernel, capacity);
-  }
+  GrownRows::Place place = r.grown.goOn(old, granules, more, wholeDepth);
+  orFail(r, place.id, kernel, granules + more);
   // It counts as many rows either way: whether there is room depends on who else grew it.
   r.tasks.found -= r.rowSpace.handedOut() - before;
-  uint32_t depth = granules > 0 ? copy(wholeDepth, old.id, granules, id) : 0;
-  depth = std::max(depth, copy(rowsDepth, last.id, more, id + static_cast<uint64_t>(granules)));
-  r.grown.note(static_cast<uint32_t>(id), used, capacity);
-  return TensorHandle{static_cast<uint32_t>(id), depth}.pack();
+  uint32_t depth = place.depth;
+  if (int64_t left = granules - place.there; left > 0)
+    depth = std::max(depth, copy(wholeDepth, old.id + static_cast<uint32_t>(place.there), left,
+                                 place.id + static_cast<uint64_t>(place.there)));
+  TensorHandle result{static_cast<uint32_t>(place.id), depth};
+  r.grown.copied(old.id, granules, result); // also without the rows to come
+  result.depth =
+      std::max(depth, copy(rowsDepth, last.id, more, place.id + static_cast<uint64_t>(granules)));
+  return result.pack();
 }
 
 void sheaf_temporaries(Context *context, int64_t granules) {

@@ -1,5 +1,6 @@
 // Values that an engine keeps: an instance that begins from one gives what all words at once give,
 // whoever else begins from it, comes, goes and fails.
+#include "runtime/device/device.h"
 #include "runtime/io/formats.h"
 #include "runtime/io/read.h"
 #include "runtime/model/growth.h"
@@ -138,6 +139,7 @@ struct Load {
   EngineOptions engine = {};
   uint64_t memoryLimit = uint64_t(256) << 20;
   std::optional<uint64_t> keepBytes = {};
+  When share = When::Worth;
 };
 
 class EveryLoad : public KeptTest, public testing::WithParamInterface<Load> {
@@ -147,7 +149,9 @@ protected:
 
 TEST_P(EveryLoad, GivesWhatAllWordsAtOnceGive) {
   const Load &load = GetParam();
-  Session session(model, optionsOf(load));
+  SessionOptions sessionOptions = optionsOf(load);
+  sessionOptions.shareRows = load.share;
+  Session session(model, sessionOptions);
   uint64_t time = 0;
   EngineOptions engineOptions = load.engine;
   engineOptions.clock = [&] { return time; };
@@ -248,6 +252,20 @@ std::vector<Load> loads() {
     all.push_back(
         {.program = program, .engine = {.slice = 2000}, .memoryLimit = uint64_t(4) << 20});
   }
+  // Whole pages are common, however few.
+  for (const Program &program : {kDecoder, kTuple, kViews, kGpt2, kLlama}) {
+    all.push_back({.program = program, .share = When::Always});
+    all.push_back(
+        {.program = program, .threads = 2, .engine = {.slice = 1}, .share = When::Always});
+    all.push_back({.program = program,
+                   .engine = {.linger = 20, .slice = 1, .depths = 8},
+                   .share = When::Always});
+    all.push_back({.program = program,
+                   .engine = {.slice = 2000},
+                   .memoryLimit = uint64_t(4) << 20,
+                   .share = When::Always});
+    all.push_back({.program = program, .hostile = true, .share = When::Never});
+  }
   // Memoised results come and go.
   all.push_back({.program = kStack, .hostile = true, .keepBytes = 3 * 2 * 64});
   return all;
@@ -280,6 +298,54 @@ TEST_F(KeptTest, SharesRowsOfWhatGrowsInPlace) {
   runOut(engine);
   EXPECT_EQ(engine.kept().values, 1u);
   EXPECT_EQ(engine.kept().bytes, turns[0].bytes());
+}
+
+TEST_F(KeptTest, APromptOfManySamplesIsThereOnce) {
+  Words prompt = count(400);
+  uint64_t most[2] = {};
+  for (When share : {When::Never, When::Always}) {
+    SessionOptions options = small();
+    options.shareRows = share;
+    Session session(model, options);
+    Engine engine(session);
+    KeptValue base = keepAfter(session, engine, {}, prompt, prompt);
+    uint64_t alone = engine.kept().bytes;
+    for (int round = 0; round < 3; ++round) {
+      std::vector<KeptValue> samples(12);
+      int64_t wrong = 0;
+      for (int i = 0; i < 12; ++i) {
+        Words words{i, round}, whole = after(prompt, words);
+        Request request{.instance = instance(words, i), .keep = true};
+        request.kept = {{0, base}};
+        request.done = [&, i, whole](const Outcome &outcome) {
+          wrong += stateText(session, outcome) != this->alone(whole).state;
+          samples[static_cast<size_t>(i)] = stateOf(outcome);
+        };
+        engine.submit(std::move(request));
+      }
+      runOut(engine);
+      for (int i = 0; i < 6; ++i) { // from what others have written
+        Words words{i, round, 5, i}, whole = after(prompt, words);
+        KeptValue further =
+            keepAfter(session, engine, samples[static_cast<size_t>(i)], {5, i}, whole);
+      }
+      EXPECT_EQ(wrong, 0);
+      uint64_t beside = engine.kept().bytes - alone;
+      if (session.counters().sharedTensors > 0)
+        EXPECT_LT(beside, 6 * alone) << round;
+      else
+        EXPECT_GT(beside, 9 * alone) << round;
+    }
+    EXPECT_EQ(session.counters().sharedTensors > 0,
+              share == When::Always && session.device().pages());
+    most[share == When::Always] = session.memory().rows.peak;
+    base = {};
+    runOut(engine);
+    EXPECT_EQ(engine.kept().values, 0u);
+    EXPECT_EQ(engine.kept().bytes, 0u);
+    EXPECT_EQ(session.memory().rows.now, 0u);
+  }
+  EXPECT_LE(most[1], most[0]);
 }
 
 TEST_F(KeptTest, GoesOnInPlaceAfterOthersHaveGone) {

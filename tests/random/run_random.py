@@ -49,6 +49,7 @@ def settings(seed, names):
     second += ["--policy", r.choice(["depth", "memory", "agenda", "lookahead", "search"])]
     if r.random() < 0.5:
         second.append("--hostile")
+    second += ["--share-rows", r.choice(["always", "never"])]
     return [first, second]
 
 

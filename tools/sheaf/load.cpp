@@ -540,6 +540,7 @@ rt::SessionOptions sessionOptions(const LimitOptions &limits, unsigned threads,
   options.forking = limits.forking;
   options.waveBytes = limits.waves;
   options.rowReuse = limits.rowReuse;
+  options.shareRows = limits.shareRows;
   options.recompute = limits.recompute;
   if (limits.maxSteps)
     options.maxSteps = limits.maxSteps;

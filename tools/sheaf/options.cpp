@@ -291,6 +291,12 @@ void LimitOptions::add(CLI::App &app) {
          "or never; no result depends on it (default: worth)")
       ->type_name("NAME");
   app.add_option(
+         "--share-rows", shareRowsText,
+         "whether tensors that grow from the same rows, as caches of several samples do, have "
+         "these in memory once: worth, which is where they are many, always, or never; no result "
+         "depends on it (default: worth)")
+      ->type_name("NAME");
+  app.add_option(
          "--recompute", recomputeText,
          "whether training drops tensors of a forward pass and makes them again in the backward "
          "pass, of a model that does not read: worth, which is what the memory limit does not "
@@ -332,6 +338,7 @@ void LimitOptions::check(ModelOptions &model) {
     return *named;
   };
   rowReuse = when("--row-reuse", rowReuseText);
+  shareRows = when("--share-rows", shareRowsText);
   recompute = when("--recompute", recomputeText);
   constexpr int64_t mostFibers = rt::SessionOptions::kMostFibers;
   if (fibers > mostFibers)

@@ -129,6 +129,8 @@ struct LimitOptions {
   std::optional<uint64_t> foldMemory;  ///< rt::SessionOptions::keepBytes
   std::optional<uint64_t> waves;       ///< rt::SessionOptions::waveBytes
   rt::When rowReuse = rt::When::Worth; ///< rt::SessionOptions::rowReuse
+  std::string shareRowsText = "worth";
+  rt::When shareRows = rt::When::Worth; ///< rt::SessionOptions::shareRows
   std::string recomputeText = "worth";
   rt::When recompute = rt::When::Worth;     ///< rt::SessionOptions::recompute
   int64_t maxDepth = 0;                     ///< calls; 0: the default

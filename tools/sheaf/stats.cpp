@@ -47,6 +47,9 @@ std::string Statistics::text(const rt::Session &session, double loadMs, double r
                        c.rowPlans, c.rowPlans == 1 ? "" : "es", bytes(c.promisedBytes),
                        bytes(c.plannedBytes), bytes(c.leastBytes), ms(c.planNanoseconds),
                        c.rowWindows ? fmt::format(", in {} windows", c.rowWindows) : "");
+  if (c.sharedTensors > 0)
+    out += fmt::format("{} tensors grew from rows that others have, too: {} not copied\n",
+                       c.sharedTensors, bytes(c.sharedBytes));
   if (c.droppedBytes > 0)
     out += fmt::format("{} of rows dropped; {} records ran again for them\n", bytes(c.droppedBytes),
                        c.recomputed);
@@ -104,6 +107,8 @@ std::string Statistics::json(const rt::Session &session, double loadMs, double r
          {"recomputed_records", c.recomputed}}},
        {"forked", c.forked},
        {"in_place", c.inPlace},
+       {"shared_tensors", c.sharedTensors},
+       {"shared_bytes", c.sharedBytes},
        {"inlined", c.inlined},
        {"launch_sizes",
         std::vector<uint64_t>(c.launchSizes.begin(),
