@@ -65,7 +65,7 @@ bool isGiven(Value value) {
       continue;
     if (isa<ir::GetOp, ir::ListGetOp>(def))
       pending.push_back(def->getOperand(0));
-    else if (isa<scf::IfOp, scf::IndexSwitchOp>(def))
+    else if (isa<scf::IfOp, scf::IndexSwitchOp, ir::MatchOp>(def))
       for (Region &branch : def->getRegions())
         if (!branch.empty())
           pending.push_back(

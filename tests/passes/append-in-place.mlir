@@ -43,6 +43,23 @@ func.func @carried(%k: tensor<?x4xf32>, %b: tensor<?x4xf32>, %xs: !sheaf.list<te
   return %r : tuple<tensor<?x4xf32>, i64>
 }
 
+// Of a field, as `state.rows` takes it.
+sheaf.data @State [#sheaf.ctor<"State", ["rows", "count"], [tensor<?x4xf32>, i64]>]
+// CHECK-LABEL: func.func @field
+// CHECK: %[[ROWS:.*]] = sheaf.match %arg0
+// CHECK: "append_rows"(%[[ROWS]], %arg1)
+func.func @field(%s: !sheaf.data<@State>, %x: tensor<1x4xf32>) -> !sheaf.data<@State> {
+  %k = sheaf.match %s [0] : (!sheaf.data<@State>) -> tensor<?x4xf32> {
+  ^bb0(%rows: tensor<?x4xf32>, %count: i64):
+    sheaf.yield %rows : tensor<?x4xf32>
+  }
+  %m = sheaf.apply "concat"(%k, %x) {axis = 0 : i64} : (tensor<?x4xf32>, tensor<1x4xf32>) -> tensor<?x4xf32>
+  %0 = arith.constant 0 : i64
+  %next = sheaf.construct 0(%m, %0) : (tensor<?x4xf32>, i64) -> !sheaf.data<@State>
+  %r = func.call @field(%next, %x) : (!sheaf.data<@State>, tensor<1x4xf32>) -> !sheaf.data<@State>
+  return %r : !sheaf.data<@State>
+}
+
 // Of an argument of the entry, in a part of its result.
 // CHECK-LABEL: func.func @entry
 // CHECK: "append_rows"(%{{.*}}, %arg1)
