@@ -42,7 +42,7 @@ Value Emitter::bytes(Value pointer, Value offset) {
 Value Emitter::bytes(Value pointer, int64_t offset) {
   if (offset == 0)
     return pointer;
-  if (!llvm::isInt<32>(offset))
+  if (!llvm::isInt<LLVM::kGEPConstantBitWidth>(offset))
     return bytes(pointer, constant(offset));
   return LLVM::GEPOp::create(b, pointer_, b.getI8Type(), pointer,
                              ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(offset)});
