@@ -14,6 +14,9 @@ constexpr uint64_t kMappingBytes = uint64_t(32) << 10;
 /// Of its length, a tensor with rows in common has room for this part: to go on elsewhere it copies
 /// none of them.
 constexpr int64_t kSharedRoom = 16;
+/// A branch that has not grown by this part of its length is one of many that come and go, as those
+/// of a beam: pages for each step take longer than copies to where earlier ones lay.
+constexpr int64_t kBriefly = 8;
 
 } // namespace
 
@@ -24,6 +27,7 @@ void GrownRows::shareWhen(When when) {
   bool always = when == When::Always || hostile_;
   leastShared_ = static_cast<int64_t>(always ? shared_.page() : kLeastShared / kGranuleBytes);
   leastWhenShort_ = static_cast<int64_t>(kSharedWhenShort / kGranuleBytes);
+  sharesBriefly_ = always;
   mappingPages_ = always ? 0 : kMappingBytes / kGranuleBytes / shared_.page();
 }
 
@@ -32,7 +36,12 @@ bool GrownRows::isLong(TensorHandle whole, int64_t granules) const {
     return false;
   // What is promised may lie anywhere in the end.
   return !rows_.promises() && !PromisedRows::has(whole.id) &&
-         (granules >= leastShared_ || meter_.used() > meter_.limit() / 2);
+         (granules >= leastShared_ || isShort());
+}
+
+/// Whether a tensor is a branch of late.
+bool GrownRows::isBriefly(const Room &room, int64_t granules) const {
+  return !sharesBriefly_ && granules - room.branchedAt < room.branchedAt / kBriefly && !isShort();
 }
 
 /// Where memory is short nothing is noted: then rows cannot be appended in place.
@@ -54,20 +63,23 @@ GrownRows::Room *GrownRows::note(uint32_t id, const Room &room) {
 GrownRows::Place GrownRows::goOn(TensorHandle whole, int64_t granules, int64_t more,
                                  uint32_t depth) {
   bool isLong = this->isLong(whole, granules);
+  int64_t used = granules + more, capacity = capacityFor(used, more), branchedAt = 0;
   if (isLong) {
     auto room = rooms_.find(whole.id);
-    bool isFirst = room == rooms_.end() || (room->second.used == granules && !room->second.wentOn);
-    if (!isFirst || shared_.has(whole.id))
-      if (Place place = share(whole, granules, more, depth); place.id != RowSpace::kFull)
+    bool isKnown = room != rooms_.end();
+    bool isFirst = !isKnown || (room->second.used == granules && !room->second.wentOn);
+    branchedAt = !isFirst ? used : isKnown ? room->second.branchedAt : 0;
+    if (isFirst ? shared_.has(whole.id) : !isBriefly(room->second, granules))
+      if (Place place = share(whole, granules, more, {depth, branchedAt});
+          place.id != RowSpace::kFull)
         return place;
-    if (room != rooms_.end())
+    if (isKnown)
       room->second.wentOn |= isFirst;
     else
-      note(whole.id, {granules, granules, 0, true, std::nullopt});
+      note(whole.id, {granules, granules, 0, true, 0, std::nullopt});
+    if (hostile_)
+      capacity += static_cast<int64_t>(shared_.page()) - 1;
   }
-  int64_t used = granules + more, capacity = capacityFor(used, more);
-  if (isLong && hostile_)
-    capacity += static_cast<int64_t>(shared_.page()) - 1;
   uint64_t id = rows_.allocateNow(capacity);
   if (id == RowSpace::kFull) {
     capacity = used;
@@ -81,13 +93,13 @@ GrownRows::Place GrownRows::goOn(TensorHandle whole, int64_t granules, int64_t m
     }
   }
   if (id != RowSpace::kFull)
-    note(static_cast<uint32_t>(id), {used, capacity, 0, false, std::nullopt});
+    note(static_cast<uint32_t>(id), {used, capacity, 0, false, branchedAt, std::nullopt});
   return {id};
 }
 
 /// The same, in a room of pages, with those in common that are worth it.
 GrownRows::Place GrownRows::share(TensorHandle whole, int64_t granules, int64_t more,
-                                  uint32_t depth) {
+                                  const Step &step) {
   auto it = rooms_.find(whole.id);
   std::optional<uint32_t> from = whole.id;
   int64_t most = granules;
@@ -96,7 +108,7 @@ GrownRows::Place GrownRows::share(TensorHandle whole, int64_t granules, int64_t 
     // A copy that others wait for longer than for the tensor would hold this one up.
     const std::optional<Copy> &copy = it->second.copy;
     from.reset();
-    if (copy && copy->depth <= depth + 1) {
+    if (copy && copy->depth <= step.depth + 1) {
       from = copy->id;
       most = std::min(granules, copy->granules);
       place.depth = std::max(place.depth, copy->depth);
@@ -117,8 +129,8 @@ GrownRows::Place GrownRows::share(TensorHandle whole, int64_t granules, int64_t 
     ++counts.shared;
     counts.bytes += static_cast<uint64_t>(place.there) * kGranuleBytes;
   }
-  note(static_cast<uint32_t>(place.id),
-       {used, static_cast<int64_t>(pages) * page, place.there, false, std::nullopt});
+  note(static_cast<uint32_t>(place.id), {used, static_cast<int64_t>(pages) * page, place.there,
+                                         false, step.branchedAt, std::nullopt});
   if (from)
     if (auto source = rooms_.find(*from); source != rooms_.end())
       source->second.common = std::max(source->second.common, place.there);

@@ -34,8 +34,9 @@ public:
   ~GrownRows() { forgetRooms(); }
   GrownRows(const GrownRows &) = delete;
 
-  /// When rows are common: Worth, where that takes about as long as to copy them at most, or memory
-  /// is short. Not while launches are put in an order that follows from who wrote which rows.
+  /// When rows are common: Worth, where that takes about as long as to copy them at most and for
+  /// long, or memory is short. Not while launches are put in an order that follows from who wrote
+  /// which rows.
   void shareWhen(When when);
 
   /// Takes the `more` granules after a tensor of `granules` from `id` on: false when it is not the
@@ -109,11 +110,19 @@ private:
     int64_t used, capacity;
     int64_t common = 0;       ///< granules that others may have in common with it
     bool wentOn = false;      ///< elsewhere, from its longest version
+    int64_t branchedAt = 0;   ///< granules that it began with, when another had these, too
     std::optional<Copy> copy; ///< whose pages can be shown
   };
   Room *note(uint32_t id, const Room &room);
   bool isLong(TensorHandle whole, int64_t granules) const;
-  Place share(TensorHandle whole, int64_t granules, int64_t more, uint32_t depth);
+  bool isShort() const { return meter_.used() > meter_.limit() / 2; }
+  bool isBriefly(const Room &room, int64_t granules) const;
+  /// How a tensor goes on: by a record of this depth, with Room::branchedAt.
+  struct Step {
+    uint32_t depth;
+    int64_t branchedAt;
+  };
+  Place share(TensorHandle whole, int64_t granules, int64_t more, const Step &step);
   void makeCommon(uint64_t id, Room &room, const GranuleBits &live);
   void forgetRooms();
   int64_t pagesOf(int64_t granules) const {
@@ -127,6 +136,7 @@ private:
   bool hostile_;
   int64_t leastShared_ = INT64_MAX, leastWhenShort_ = INT64_MAX; ///< granules
   uint64_t mappingPages_ = 0;
+  bool sharesBriefly_ = true;
   bool joined_ = false;
   SharedRows shared_;
 };

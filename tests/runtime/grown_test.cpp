@@ -184,6 +184,44 @@ TEST_F(GrownTest, ACopyThatWasNotMadeIsNoOnes) {
   EXPECT_EQ(there, 0);
 }
 
+TEST_F(GrownTest, ABranchOfABranchIsCopiedUntilItHasGrown) {
+  if (!memory.pages())
+    GTEST_SKIP() << "the machine shows no page twice";
+  grown.shareWhen(When::Worth);
+  auto length = static_cast<int64_t>(256 * page); // 1 MB
+  uint32_t id = grow(length - 1, 1);
+  EXPECT_TRUE(grown.take(id, length, 1));
+  branch({id, 0}, length, 8, 0);
+  uint32_t sample = branch({id, 0}, length, 8, 0);
+  EXPECT_EQ(there, length);
+  // It grows by a step, and two go on from it: one may, and the other is copied.
+  int64_t now = length + 8;
+  EXPECT_TRUE(grown.take(sample, now, 8));
+  uint32_t beam = branch({sample, 0}, now, 8, 0);
+  EXPECT_EQ(there, 0);
+  EXPECT_TRUE(grown.take(beam, now + 8, 8));
+  branch({beam, 0}, now + 8, 8, 0);
+  EXPECT_EQ(there, 0);
+  // Where its room ends it goes on with its own rows, and is as old as before.
+  now += 8;
+  int64_t capacity = grown.capacity(sample);
+  EXPECT_TRUE(grown.take(sample, now, capacity - now));
+  now = capacity;
+  sample = branch({sample, 0}, now, length / 8, 0);
+  EXPECT_GT(there, length);
+  now += length / 8;
+  EXPECT_TRUE(grown.take(sample, now, 8));
+  branch({sample, 0}, now, 8, 0);
+  EXPECT_GT(there, length);
+  // Where memory is short the branches of a beam have their rows in common, too.
+  MemoryKind others;
+  ASSERT_TRUE(meter.charge(others, meter.limit() / 2));
+  EXPECT_TRUE(grown.take(sample, now + 8, 8));
+  branch({sample, 0}, now + 8, 8, 0);
+  EXPECT_GT(there, length);
+  meter.uncharge(others, others.now);
+}
+
 TEST_F(GrownTest, FewRowsAndPromisedOnesAreCopied) {
   for (When when : {When::Never, When::Worth}) {
     grown.shareWhen(when);
