@@ -273,7 +273,8 @@ def programs(sheaf, directory, pattern):
     ok = True
     for name in ("hoist_products", "hoist_captured", "hoist_invariants", "hoist_matrices",
                  "weights_picked", "weights_views", "weights_of_weights", "loops_growing",
-                 "ops_index_tensors", "any_rank", "attention_gradients", "products_large_gradients"):
+                 "ops_index_tensors", "any_rank", "attention_gradients", "products_large_gradients",
+                 "products_large_read"):
         path = os.path.join(PROGRAMS, name + ".sheaf")
         program = text_programs.Program(path)
         source = os.path.join(directory, name + ".jsonl")

@@ -353,11 +353,12 @@ Value Emitter::RightInBlock::at(Emitter &emitter, Value column, Value step) cons
 
 /// Packs what the products of a row block read whole, before its rows. Where there are more columns
 /// than are packed at a time the rows go by once for each block of them, if nothing that computes
-/// much does so with them.
+/// much does so with them, and no stage reads what the product makes: that is there for one turn.
 void Emitter::inRowBlock(const RowBlock &block, ArrayRef<Value> outer,
                          llvm::function_ref<void()> body) {
   ArrayRef<Stage> stages = ArrayRef(layout_.stages).slice(block.begin, block.end - block.begin);
   bool isAlone =
+      stages.back().kind == Stage::Products &&
       llvm::count_if(stages, [](const Stage &s) { return s.kind == Stage::Products; }) == 1;
   Value rows = extent(block.axes.back());
   std::function<void(size_t)> from = [&](size_t i) {
