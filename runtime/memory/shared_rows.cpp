@@ -2,6 +2,7 @@
 
 #include "runtime/memory/sanitizer.h"
 
+#include <iterator>
 #include <new>
 #include <utility>
 
@@ -141,9 +142,19 @@ uint64_t SharedRows::make(uint64_t pages, uint64_t from, uint64_t common) try {
   return RowSpace::kFull;
 }
 
+bool SharedRows::overlaps(uint64_t id, uint64_t length) const {
+  auto after = rooms_.lower_bound(id);
+  if (after != rooms_.end() && after->first < id + length)
+    return true;
+  if (after == rooms_.begin())
+    return false;
+  const auto &[begin, room] = *std::prev(after);
+  return begin + granules(room.pages) > id;
+}
+
 bool SharedRows::join(uint64_t id, uint64_t from, uint64_t pages) try {
   std::vector<Segment> segments = firstOf(from, pages);
-  if (segments.empty())
+  if (segments.empty() || overlaps(id, granules(pages)))
     return false;
   cut(segments.back().page + segments.back().pages);
   Rooms made;

@@ -82,6 +82,8 @@ private:
   size_t show(uint64_t id, std::span<const Segment> segments);
   void clear(uint64_t id, uint64_t pages);
   void cut(uint64_t page);
+  /// Whether a room has some of the granules from `id` on.
+  bool overlaps(uint64_t id, uint64_t length) const;
   void use(const Segment &segment);
   void giveUp(Room &room, uint64_t id);
   bool restore(const Rooms::value_type &room);

@@ -1,5 +1,6 @@
 #include "runtime/walk/grown.h"
 
+#include <algorithm>
 #include <cstring>
 #include <new>
 
@@ -76,7 +77,7 @@ GrownRows::Place GrownRows::goOn(TensorHandle whole, int64_t granules, int64_t m
     if (isKnown)
       room->second.wentOn |= isFirst;
     else
-      note(whole.id, {granules, granules, 0, true, 0, std::nullopt});
+      note(whole.id, {granules, granules, granules, true, 0, std::nullopt});
     if (hostile_)
       capacity += static_cast<int64_t>(shared_.page()) - 1;
   }
@@ -146,6 +147,13 @@ void GrownRows::copied(uint32_t whole, int64_t granules, TensorHandle copy) {
     known = {copy.id, granules, copy.depth};
 }
 
+/// Whether a tensor is a part of one that has room.
+bool GrownRows::isInside(uint64_t id) const {
+  return std::any_of(rooms_.begin(), rooms_.end(), [&](const auto &entry) {
+    return entry.first < id && id < entry.first + static_cast<uint64_t>(entry.second.capacity);
+  });
+}
+
 /// A tensor that has a copy in pages has these itself from now on, as far as both hold the same.
 void GrownRows::makeCommon(uint64_t id, Room &room, const GranuleBits &live) {
   Copy &copy = *room.copy;
@@ -157,7 +165,7 @@ void GrownRows::makeCommon(uint64_t id, Room &room, const GranuleBits &live) {
   if (isThere && !copy.isEqual)
     copy.isEqual = memcmp(rows_.address(id), rows_.address(copy.id), bytes) == 0;
   int64_t pages = pagesOf(copy.granules), page = static_cast<int64_t>(shared_.page());
-  bool joins = isThere && copy.isEqual && pages > 0 && id % shared_.page() == 0 &&
+  bool joins = isThere && copy.isEqual && pages > 0 && id % shared_.page() == 0 && !isInside(id) &&
                shared_.join(id, copy.id, static_cast<uint64_t>(pages));
   if (joins) {
     room.common = std::max(room.common, pages * page);

@@ -105,7 +105,7 @@ private:
     uint32_t depth;
     bool isEqual = false; ///< it has been made, and that was seen
   };
-  /// Or a tensor that has none: what went on from it is a copy.
+  /// Or a tensor that has none, a part of one that has, perhaps: what went on from it is a copy.
   struct Room {
     int64_t used, capacity;
     int64_t common = 0;       ///< granules that others may have in common with it
@@ -123,6 +123,7 @@ private:
     int64_t branchedAt;
   };
   Place share(TensorHandle whole, int64_t granules, int64_t more, const Step &step);
+  bool isInside(uint64_t id) const;
   void makeCommon(uint64_t id, Room &room, const GranuleBits &live);
   void forgetRooms();
   int64_t pagesOf(int64_t granules) const {
