@@ -392,6 +392,9 @@ bool Session::Impl::walkFrugally(std::span<const Instance> instances, const std:
       walkAgain(instances, stop, logged);
     return failures();
   };
+  // Another order takes tables of who makes which rows, in proportion to all of these.
+  if (reorders(policy) && !model.training)
+    policy = Policy::Depth;
   auto promised = again(When::Always);
   // Training drops rows only when they are promised, and all that must be: no other walk needs
   // less.

@@ -96,7 +96,7 @@ void Session::Impl::endWave(Wave &wave, bool more) {
 /// gets its rows as it records.
 void Session::Impl::breakUp(Wave &wave) {
   settle();
-  if (wave.members.size() == 1 && leastPlanned > 0) {
+  if (wave.members.size() == 1 && leastPlanned > 0 && outcomes[wave.members[0]].slots) {
     uint64_t &bytes = enough[walks[wave.members[0]].instance];
     bytes = bytes > 0 ? std::min(bytes, leastPlanned) : leastPlanned;
   }
