@@ -424,11 +424,14 @@ def named(report):
         bool(sizes or report["bytes"] is not None and report["terms"])
 
 
+POLICIES = "depth", "memory", "agenda", "lookahead", "search", "auto"
+
+
 def check_limit(case, most, batch, limit, expected, counts):
     report = case.ask(most, batch, limit)
     done = case.execute("run", case.path, *case.options, "--data", "data", "--data-format",
-                        "jsonl", "--batch", str(batch), "--memory-limit", str(limit), "--stats",
-                        "json", "--stats-file", "stats")
+                        "jsonl", "--batch", str(batch), "--memory-limit", str(limit), "--policy",
+                        POLICIES[limit % len(POLICIES)], "--stats", "json", "--stats-file", "stats")
     passes = (done.returncode, done.stdout) == (expected.returncode, expected.stdout)
     if report["fits"] != (report["bytes"] is not None and report["bytes"] <= limit):
         return f"under {limit}: fits {report['fits']}, of {report['bytes']} bytes\n"
