@@ -17,7 +17,7 @@ import tempfile
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 SENTENCES = ["the movie is very good", "bad", "a nobodyknows word"]
-MOST_BYTES = 9 << 18
+MOST_BYTES = 5 << 19
 LIBRARIES = {"libstdc++.so.6", "libm.so.6", "libgcc_s.so.1", "libc.so.6", "ld-linux-x86-64.so.2"}
 
 
