@@ -42,6 +42,7 @@ struct Setting {
     options.policy = policy;
     options.maxSteps = maxSteps;
     options.memoryLimit = uint64_t(4) << 30;
+    options.shareRows = rt::When::Never; // of the processor's memory only
     return options;
   }
 };
