@@ -77,6 +77,13 @@ void Emitter::loop(Value lo, Value hi, int64_t step, llvm::function_ref<void(Val
   body(loop.getInductionVar());
 }
 
+void Emitter::when(Value condition, llvm::function_ref<void()> body) {
+  auto branch = scf::IfOp::create(b, condition, /*withElseRegion=*/false);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(branch.thenBlock());
+  body();
+}
+
 ValueRange Emitter::loopWhile(ValueRange start, llvm::function_ref<void(ValueRange)> before,
                               llvm::function_ref<void(ValueRange)> after) {
   auto through = [&](llvm::function_ref<void(ValueRange)> body) {

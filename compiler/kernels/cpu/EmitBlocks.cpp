@@ -28,6 +28,11 @@ constexpr int64_t kBytes = sizeof(float);
 
 } // namespace
 
+/// What is right where operands are packed, or else where they lie.
+Value Emitter::ColumnsBlock::choose(ImplicitLocOpBuilder &b, Value packed, Value lying) const {
+  return b.createOrFold<arith::SelectOp>(packs, packed, lying);
+}
+
 unsigned Emitter::numberOf(const Stage &stage) const {
   return static_cast<unsigned>(&stage - layout_.stages.data());
 }
@@ -68,12 +73,7 @@ void Emitter::forColumns(const Stage &stage, ArrayRef<Value> outer, Value packs,
   Value panels = packingPlace(stage.blocking->panels);
   auto block = [&](Value begin, Value end) {
     ColumnsBlock columns{packs, panels, begin, end};
-    auto choose = scf::IfOp::create(b, packs, false);
-    {
-      OpBuilder::InsertionGuard guard(b);
-      b.setInsertionPointToStart(choose.thenBlock());
-      packColumns(stage, outer, columns);
-    }
+    when(packs, [&] { packColumns(stage, outer, columns); });
     body(columns);
   };
   if (!several)
@@ -165,9 +165,6 @@ void Emitter::forStepsBlocks(const Stage &stage, ArrayRef<Value> outer, const Co
                              llvm::function_ref<void(Value rowBegin, Value rows)> body) {
   const Blocking &blocking = *stage.blocking;
   const ProductSegment &segment = stage.groups.front().lead->segments.front();
-  auto choose = [&](Value packed, Value otherwise) {
-    return b.createOrFold<arith::SelectOp>(columns.packs, packed, otherwise);
-  };
   auto atLeast = [&](Value number, Value least) {
     return b.createOrFold<arith::MaxSIOp>(number, least);
   };
@@ -175,13 +172,14 @@ void Emitter::forStepsBlocks(const Stage &stage, ArrayRef<Value> outer, const Co
   for (size_t number = 0; number < stage.accumulators.size(); ++number)
     rights.push_back(rightInBlock(stage, outer, columns, number));
   Value work = packingPlace(layout_.packing.size() - 1);
-  Value sums = choose(work, scratch_);
-  Value sumsBytes = choose(constant(stage.sumsOfTile() * kBytes), constant(0));
+  Value sums = columns.choose(b, work, scratch_);
+  Value sumsBytes = columns.choose(b, constant(stage.sumsOfTile() * kBytes), constant(0));
   auto [from, until] = stepsOf(stage, segment);
   // Without steps, sums are zero.
   Value end = atLeast(until, add(from, constant(1)));
-  Value rowsTogether = choose(constant(blocking.rows), atLeast(rows, constant(1)));
-  Value stepsTogether = choose(constant(blocking.steps), b.createOrFold<arith::SubIOp>(end, from));
+  Value rowsTogether = columns.choose(b, constant(blocking.rows), atLeast(rows, constant(1)));
+  Value stepsTogether =
+      columns.choose(b, constant(blocking.steps), b.createOrFold<arith::SubIOp>(end, from));
   auto byRows = scf::ForOp::create(b, constant(0), rows, rowsTogether);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(byRows.getBody());
@@ -230,18 +228,17 @@ Emitter::Tile Emitter::enterBlock(const Stage &stage, const Tile &tile,
 
 /// Each tile asks for its share of the next panel, which no cache of the core's own holds.
 void Emitter::askForPanel(const Stage &stage, const Tile &tile) {
-  auto choose = scf::IfOp::create(b, stepsBlock_->columns.packs, false);
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(choose.thenBlock());
   int64_t columns = stage.lanes * stage.tileVectors;
   int64_t tilesOfPanel = stage.blocking->rows / stage.tileRows;
   int64_t lines =
       llvm::divideCeil(stage.blocking->steps * columns * kBytes, kLineBytes * tilesOfPanel);
-  Value column = mul(add(tile.panels.front(), constant(1)), constant(columns));
-  Value panel = stepsBlock_->rights.front().at(*this, column, stepsBlock_->begin);
-  Value share = bytes(panel, mul(tile.number, constant(lines * kLineBytes)));
-  loop(constant(0), constant(lines), 1, [&](Value line) {
-    LLVM::Prefetch::create(b, bytes(share, mul(line, constant(kLineBytes))), 0, 2, 1);
+  when(stepsBlock_->columns.packs, [&] {
+    Value column = mul(add(tile.panels.front(), constant(1)), constant(columns));
+    Value panel = stepsBlock_->rights.front().at(*this, column, stepsBlock_->begin);
+    Value share = bytes(panel, mul(tile.number, constant(lines * kLineBytes)));
+    loop(constant(0), constant(lines), 1, [&](Value line) {
+      LLVM::Prefetch::create(b, bytes(share, mul(line, constant(kLineBytes))), 0, 2, 1);
+    });
   });
 }
 
@@ -266,10 +263,7 @@ SmallVector<Value> Emitter::sumsOfStepsBefore(const Stage &stage, const Tile &ti
 void Emitter::afterLastSteps(llvm::function_ref<void()> body) {
   if (!stepsBlock_)
     return body();
-  auto choose = scf::IfOp::create(b, stepsBlock_->isLast, false);
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(choose.thenBlock());
-  body();
+  when(stepsBlock_->isLast, body);
 }
 
 void Emitter::beforeLastSteps(llvm::function_ref<void()> body) {
@@ -292,33 +286,32 @@ void Emitter::packRows(const Stage &stage, const Tile &tile, const std::vector<V
   const StepsBlock &block = *stepsBlock_;
   Value isFirst =
       arith::CmpIOp::create(b, arith::CmpIPredicate::eq, tile.panels.front(), block.firstPanel);
-  auto choose = scf::IfOp::create(b, arith::AndIOp::create(b, isFirst, block.columns.packs), false);
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(choose.thenBlock());
-  const ProductSegment &segment = stage.groups.front().lead->segments.front();
-  Place place;
-  place.index = index;
-  place.index.insert(place.index.end(), {constant(0), block.begin});
-  Operand from = operandAt(segment.lhs, segment.lhsView, place, static_cast<int>(index.size()) + 1);
-  auto steps = scf::ForOp::create(b, block.begin, block.end, constant(1),
-                                  ValueRange{from.pointer, packedRows(stage, tile)});
-  b.setInsertionPointToEnd(steps.getBody());
-  Value source = steps.getRegionIterArg(0), target = steps.getRegionIterArg(1);
-  auto type = VectorType::get({stage.lanes}, f32_);
-  for (int64_t row = 0; row < stage.tileRows; row += stage.lanes)
-    LLVM::StoreOp::create(b, loadAs(type, bytes(source, row * kBytes), kBytes),
-                          bytes(target, row * kBytes), kBytes);
-  scf::YieldOp::create(
-      b, ValueRange{bytes(source, from.stride), bytes(target, stage.tileRows * kBytes)});
+  when(arith::AndIOp::create(b, isFirst, block.columns.packs), [&] {
+    const ProductSegment &segment = stage.groups.front().lead->segments.front();
+    Place place;
+    place.index = index;
+    place.index.insert(place.index.end(), {constant(0), block.begin});
+    Operand from =
+        operandAt(segment.lhs, segment.lhsView, place, static_cast<int>(index.size()) + 1);
+    auto steps = scf::ForOp::create(b, block.begin, block.end, constant(1),
+                                    ValueRange{from.pointer, packedRows(stage, tile)});
+    b.setInsertionPointToEnd(steps.getBody());
+    Value source = steps.getRegionIterArg(0), target = steps.getRegionIterArg(1);
+    auto type = VectorType::get({stage.lanes}, f32_);
+    for (int64_t row = 0; row < stage.tileRows; row += stage.lanes)
+      LLVM::StoreOp::create(b, loadAs(type, bytes(source, row * kBytes), kBytes),
+                            bytes(target, row * kBytes), kBytes);
+    scf::YieldOp::create(
+        b, ValueRange{bytes(source, from.stride), bytes(target, stage.tileRows * kBytes)});
+  });
 }
 
 /// The rows of a tile whose left operand may be packed: `first` is its first row, where it lies.
 SmallVector<Emitter::Operand> Emitter::leftsInBlock(const Stage &stage, const Tile &tile,
                                                     const Operand &first, int64_t rows) {
-  Value packs = stepsBlock_->columns.packs;
-  Value begin = b.createOrFold<arith::SelectOp>(packs, packedRows(stage, tile), first.pointer);
-  Value stride =
-      b.createOrFold<arith::SelectOp>(packs, constant(stage.tileRows * kBytes), first.stride);
+  const ColumnsBlock &columns = stepsBlock_->columns;
+  Value begin = columns.choose(b, packedRows(stage, tile), first.pointer);
+  Value stride = columns.choose(b, constant(stage.tileRows * kBytes), first.stride);
   SmallVector<Operand> lefts;
   for (int64_t row = 0; row < rows; ++row)
     lefts.push_back({bytes(begin, row * kBytes), stride, first.buffer});
@@ -337,12 +330,10 @@ Emitter::RightInBlock Emitter::rightInBlock(const Stage &stage, ArrayRef<Value> 
   place.lanesAxis = k - 1;
   Operand lying = operandAt(segment.rhs, segment.rhsView, place, k);
   Value steps = extent(segment.extent);
-  auto choose = [&](Value packed, Value otherwise) {
-    return b.createOrFold<arith::SelectOp>(columns.packs, packed, otherwise);
-  };
-  return {choose(packedPanel(stage, columns, number, constant(0), steps), lying.pointer),
-          choose(mul(steps, constant(kBytes)), constant(kBytes)),
-          choose(constant(stage.lanes * stage.tileVectors * kBytes), lying.stride), lying};
+  return {columns.choose(b, packedPanel(stage, columns, number, constant(0), steps), lying.pointer),
+          columns.choose(b, mul(steps, constant(kBytes)), constant(kBytes)),
+          columns.choose(b, constant(stage.lanes * stage.tileVectors * kBytes), lying.stride),
+          lying};
 }
 
 /// Where the panel from a column on has a step.

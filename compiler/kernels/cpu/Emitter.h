@@ -165,6 +165,7 @@ private:
     Value packs;  ///< whether the right operand's are packed, as far as they go; else they are all
     Value panels; ///< where they are then, with all steps
     Value begin, end;
+    Value choose(mlir::ImplicitLocOpBuilder &b, Value packed, Value lying) const;
   };
   /// Of large products that are being emitted.
   llvm::DenseMap<unsigned, ColumnsBlock> columnsOf_; ///< by number of the stage
@@ -444,6 +445,8 @@ private:
   mlir::Operation *marker();
   /// scf.for over [lo, hi) with a body that builds through `b`.
   void loop(Value lo, Value hi, int64_t step, llvm::function_ref<void(Value)> body);
+  /// scf.if without results.
+  void when(Value condition, llvm::function_ref<void()> body);
   /// scf.while from `start`; `before` ends in scf.condition, `after` in scf.yield. Gives the last
   /// state.
   mlir::ValueRange loopWhile(mlir::ValueRange start,
