@@ -80,16 +80,21 @@ struct MemoryUse {
   MemoryKind training;
 };
 
-/// The kinds of a mini-batch, by the names that reports have for them.
+/// The kinds of a mini-batch, by the names that reports and messages have for them.
 struct NamedMemoryKind {
   const char *name;
   MemoryKind MemoryUse::*kind;
+  const char *words;
 };
 inline constexpr NamedMemoryKind kMemoryKinds[] = {
-    {"weights", &MemoryUse::weights}, {"packed", &MemoryUse::packed},
-    {"rows", &MemoryUse::rows},       {"tables", &MemoryUse::tables},
-    {"heap", &MemoryUse::heap},       {"records", &MemoryUse::records},
-    {"scratch", &MemoryUse::scratch}, {"stack", &MemoryUse::stack},
+    {"weights", &MemoryUse::weights, "weights"},
+    {"packed", &MemoryUse::packed, "packed weights"},
+    {"rows", &MemoryUse::rows, "tensors"},
+    {"tables", &MemoryUse::tables, "results that are kept to be found again"},
+    {"heap", &MemoryUse::heap, "data values and lists"},
+    {"records", &MemoryUse::records, "records"},
+    {"scratch", &MemoryUse::scratch, "kernels' scratch memory"},
+    {"stack", &MemoryUse::stack, "host stacks"},
 };
 
 } // namespace sheaf::rt

@@ -10,17 +10,6 @@ namespace {
 /// Kinds of which a message tells, at most, and the part of all below which one does not matter.
 constexpr size_t kMostKinds = 3;
 constexpr uint64_t kLeastPart = 20;
-
-/// In the order of kMemoryKinds.
-constexpr const char *kNames[] = {"weights",
-                                  "packed weights",
-                                  "tensors",
-                                  "results that are kept to be found again",
-                                  "data values and lists",
-                                  "records",
-                                  "kernels' scratch memory",
-                                  "host stacks",
-                                  "what training remembers"};
 } // namespace
 
 std::string bytesText(uint64_t bytes) {
@@ -37,7 +26,6 @@ std::string bytesTextUp(uint64_t bytes) {
 
 HeldMemory::HeldMemory(const MemoryUse *kinds, uint64_t used, uint64_t limit, uint64_t rows)
     : used_(used), limit_(limit) {
-  static_assert(std::size(kNames) == kKinds);
   if (!kinds)
     return;
   for (size_t i = 0; i + 1 < kKinds; ++i) {
@@ -57,7 +45,9 @@ std::string HeldMemory::text() const {
     uint64_t bytes = kinds_[order[told]];
     if (bytes == 0 || bytes < used_ / kLeastPart)
       break;
-    text += (told ? ", " : ": ") + bytesText(bytes) + " of " + kNames[order[told]];
+    size_t kind = order[told];
+    text += (told ? ", " : ": ") + bytesText(bytes) + " of " +
+            (kind < std::size(kMemoryKinds) ? kMemoryKinds[kind].words : "what training remembers");
   }
   return text;
 }
