@@ -46,18 +46,15 @@ bool GrownRows::isBriefly(const Room &room, int64_t granules) const {
 }
 
 /// Where memory is short nothing is noted: then rows cannot be appended in place.
-GrownRows::Room *GrownRows::note(uint32_t id, const Room &room) {
+void GrownRows::note(uint32_t id, const Room &room) {
   if (!meter_.charge(count_, kEntryBytes))
-    return nullptr;
+    return;
   // No exception may leave: generated code is on the stack.
   try {
-    auto [it, isNew] = rooms_.insert_or_assign(id, room);
-    if (!isNew)
+    if (!rooms_.insert_or_assign(id, room).second)
       meter_.uncharge(count_, kEntryBytes);
-    return &it->second;
   } catch (const std::bad_alloc &) {
     meter_.uncharge(count_, kEntryBytes);
-    return nullptr;
   }
 }
 
@@ -77,7 +74,7 @@ GrownRows::Place GrownRows::goOn(TensorHandle whole, int64_t granules, int64_t m
     if (isKnown)
       room->second.wentOn |= isFirst;
     else
-      note(whole.id, {granules, granules, granules, true, 0, std::nullopt});
+      note(whole.id, {.used = granules, .capacity = granules, .common = granules, .wentOn = true});
     if (hostile_)
       capacity += static_cast<int64_t>(shared_.page()) - 1;
   }
@@ -94,7 +91,7 @@ GrownRows::Place GrownRows::goOn(TensorHandle whole, int64_t granules, int64_t m
     }
   }
   if (id != RowSpace::kFull)
-    note(static_cast<uint32_t>(id), {used, capacity, 0, false, branchedAt, std::nullopt});
+    note(static_cast<uint32_t>(id), {.used = used, .capacity = capacity, .branchedAt = branchedAt});
   return {id};
 }
 
@@ -130,8 +127,10 @@ GrownRows::Place GrownRows::share(TensorHandle whole, int64_t granules, int64_t 
     ++counts.shared;
     counts.bytes += static_cast<uint64_t>(place.there) * kGranuleBytes;
   }
-  note(static_cast<uint32_t>(place.id), {used, static_cast<int64_t>(pages) * page, place.there,
-                                         false, step.branchedAt, std::nullopt});
+  note(static_cast<uint32_t>(place.id), {.used = used,
+                                         .capacity = static_cast<int64_t>(pages) * page,
+                                         .common = place.there,
+                                         .branchedAt = step.branchedAt});
   if (from)
     if (auto source = rooms_.find(*from); source != rooms_.end())
       source->second.common = std::max(source->second.common, place.there);
@@ -183,8 +182,8 @@ void GrownRows::keep(GranuleBits &live) {
   // Before rooms are forgotten: one that no one needs may have the only pages that can be shown.
   for (auto &[id, room] : rooms_) {
     uint64_t begin = id - first;
-    if (!live.any(begin,
-                  begin + 1)) // Every version begins there. A view of its first row may, too.
+    // Every version begins there. A view of its first row may, too.
+    if (!live.any(begin, begin + 1))
       continue;
     uint64_t end = live.last(begin, begin + static_cast<uint64_t>(room.used)) + 1;
     room.used = static_cast<int64_t>(end - begin);

@@ -108,12 +108,12 @@ private:
   /// Or a tensor that has none, a part of one that has, perhaps: what went on from it is a copy.
   struct Room {
     int64_t used, capacity;
-    int64_t common = 0;       ///< granules that others may have in common with it
-    bool wentOn = false;      ///< elsewhere, from its longest version
-    int64_t branchedAt = 0;   ///< granules that it began with, when another had these, too
-    std::optional<Copy> copy; ///< whose pages can be shown
+    int64_t common = 0;     ///< granules that others may have in common with it
+    bool wentOn = false;    ///< elsewhere, from its longest version
+    int64_t branchedAt = 0; ///< granules that it began with, when another had these, too
+    std::optional<Copy> copy = std::nullopt; ///< whose pages can be shown
   };
-  Room *note(uint32_t id, const Room &room);
+  void note(uint32_t id, const Room &room);
   bool isLong(TensorHandle whole, int64_t granules) const;
   bool isShort() const { return meter_.used() > meter_.limit() / 2; }
   bool isBriefly(const Room &room, int64_t granules) const;
