@@ -7,7 +7,8 @@ A program is a .sheaf file whose first lines may hold directives:
     //: file NAME TEXT        a file beside the program (\\n is a line break)
     //: data JSON             an instance, as a JSON line
     //: trees LINE            an instance, as a bracket tree; likewise `text LINE`, `tagged LINE`
-    //: eval PYTHON           a directive that a Python expression makes, for large data
+    //: eval PYTHON           a directive that a Python expression makes, for large data: such as
+                              instance(x=matrix(9, 4, lambda i, j: i * j), n=3), a `data`
     //: expect JSON           what the next instance gives, to 1e-5 of its largest number
     //: python EXPRESSION     the same, computed from the instance's JSON value X
     //: error MESSAGE         the next instance fails with this message; {{regex}} matches a part
@@ -28,6 +29,15 @@ import tempfile
 FORMATS = {"data": "jsonl", "trees": "trees", "text": "text", "tagged": "tagged"}
 
 
+def matrix(rows, columns, element):
+    """Its rows, of numbers of three digits."""
+    return [[round(element(i, j), 3) for j in range(columns)] for i in range(rows)]
+
+
+def instance(**arguments):
+    return "data " + json.dumps(arguments)
+
+
 class Program:
     def __init__(self, path):
         self.path = path
@@ -45,7 +55,7 @@ class Program:
     def directive(self, text, place):
         kind, _, rest = text.partition(" ")
         if kind == "eval":
-            self.directive(eval(rest, {"math": math}), place)
+            self.directive(eval(rest, {"math": math, "matrix": matrix, "instance": instance}), place)
         elif kind == "run":
             self.options += rest.split()
         elif kind == "no-verify":
