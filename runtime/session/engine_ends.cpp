@@ -289,6 +289,8 @@ void Engine::Impl::deliver() {
 }
 
 void Engine::Impl::deliverEmissions(Entry &entry) {
+  if (!entry.request.emitted) // they are in the result alone
+    return;
   session.emissions.handOut(entry, entry.emitted, entry.computed, [&](const Slot *value) {
     entry.request.emitted(entry.request.instance, value);
   });

@@ -171,6 +171,21 @@ TEST_F(EngineEmissionsTest, BeginsBehindWhatWasDelivered) {
   EXPECT_TRUE(alone(6).ends_with("," + told[0].list.substr(1) + "]"));
 }
 
+TEST_F(EngineEmissionsTest, ResultsHoldWhatNoRequestIsTold) {
+  Session session(model, small());
+  Engine engine(session);
+  std::string emitted;
+  uint64_t delivered = 1;
+  engine.submit({.instance = {argument(6), 0}, .done = [&](const Outcome &outcome) {
+                   emitted = emittedText(session, outcome);
+                   delivered = outcome.delivered;
+                 }});
+  while (engine.step()) {
+  }
+  EXPECT_EQ(emitted, alone(6));
+  EXPECT_EQ(delivered, 0u);
+}
+
 TEST_F(EngineEmissionsTest, IsToldByRequestsOnly) {
   Session session(model, small());
   session.onEmit([](const Instance &, const Slot *) {});
