@@ -27,7 +27,7 @@ namespace sheaf::passes {
 namespace {
 
 /// Parameters and constants: made wherever they are wanted.
-bool isMadeAnywhere(Operation *op) { return op->getNumOperands() == 0 && isPure(op); }
+bool hasNoNeeds(Operation *op) { return op->getNumOperands() == 0 && isPure(op); }
 
 /// What of a loop's body goes into the map: what is ordered, and what that needs. Nothing when it
 /// needs what is carried.
@@ -51,7 +51,7 @@ std::optional<llvm::DenseSet<Operation *>> partBefore(Block &body, Value carried
   for (Operation &op : llvm::reverse(body.without_terminator()))
     if (before.contains(&op))
       for (Operation *need : needsOf(&op))
-        if (!isMadeAnywhere(need))
+        if (!hasNoNeeds(need))
           before.insert(need);
   return before;
 }
@@ -115,8 +115,7 @@ template <typename LoopOp> void moveBefore(LoopOp loop, const llvm::DenseSet<Ope
   OpBuilder builder(loop);
   ir::MapOp map = makeMap(
       builder, loop, loop.getList(), body, body.getArgument(first),
-      [&](Operation *op) { return before.contains(op) || isMadeAnywhere(op); },
-      taken.getArrayRef());
+      [&](Operation *op) { return before.contains(op) || hasNoNeeds(op); }, taken.getArrayRef());
   loop.getListMutable().assign(map.getResult());
   BlockArgument old = body.getArgument(first);
   BlockArgument element = body.insertArgument(
@@ -160,13 +159,13 @@ llvm::DenseSet<Operation *> partBeforeReads(Block &body) {
                  llvm::any_of(needsOf(&op), [&](Operation *need) { return behind.contains(need); });
     if (needs)
       behind.insert(&op);
-    else if (isTensorCode(&op) && !isMadeAnywhere(&op))
+    else if (isTensorCode(&op) && !hasNoNeeds(&op))
       open.push_back(&op);
   }
   llvm::DenseSet<Operation *> before;
   while (!open.empty()) {
     Operation *op = open.pop_back_val();
-    if (!isMadeAnywhere(op) && before.insert(op).second)
+    if (!hasNoNeeds(op) && before.insert(op).second)
       open.append(needsOf(op));
   }
   bool helps = llvm::any_of(

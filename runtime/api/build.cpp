@@ -20,7 +20,7 @@ constexpr uint32_t kMostNesting = 500;
 /// Types and patterns that are shared again and again would be of any size when they are walked.
 constexpr uint32_t kMostWrittenOut = 1 << 16;
 
-uint32_t nextSerial() {
+uint32_t nextBuilderSerial() {
   static std::atomic<uint32_t> last{0};
   uint32_t serial = ++last;
   return serial ? serial : ++last; // ids are never 0
@@ -47,7 +47,7 @@ bool isOnce(Family family) { return family == Family::Expr || family == Family::
 
 } // namespace
 
-sheaf_model_builder::sheaf_model_builder(std::string name) : serial(nextSerial()) {
+sheaf_model_builder::sheaf_model_builder(std::string name) : serial(nextBuilderSerial()) {
   fileNumbers.emplace(name, 0);
   built.files.push_back({std::move(name), {}});
 }

@@ -13,7 +13,7 @@ using rt::TypeKind;
 
 namespace {
 
-uint32_t nextSerial() {
+uint32_t nextStoreSerial() {
   static std::atomic<uint32_t> last{0};
   return ++last;
 }
@@ -87,7 +87,7 @@ std::string numbered(const char *what, size_t number) {
 } // namespace
 
 api::ValueStore::ValueStore(std::shared_ptr<const LoadedModel> of)
-    : model(std::move(of)), serial(nextSerial()) {}
+    : model(std::move(of)), serial(nextStoreSerial()) {}
 
 api::ValueStore::~ValueStore() { letGo(std::move(others)); }
 

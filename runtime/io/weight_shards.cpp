@@ -54,13 +54,14 @@ private:
     while (json_.next() == JsonEvent::Key) {
       std::string tensor(json_.text());
       if (fileOf.contains(tensor))
-        fail(fmt::format("the tensor {} is there twice", quoted(tensor)));
-      expect(JsonEvent::String, fmt::format("the name of the file of tensor {}", quoted(tensor)));
+        fail(fmt::format("the tensor {} is there twice", io::quoted(tensor)));
+      expect(JsonEvent::String,
+             fmt::format("the name of the file of tensor {}", io::quoted(tensor)));
       std::string file(json_.text());
       if (file.empty() || file == "." || file == ".." ||
           file.find_first_of(std::string_view("/\0", 2)) != std::string::npos)
         fail(fmt::format("the file of tensor {} is {}, which is no name of a file beside the index",
-                         quoted(tensor), quoted(file)));
+                         io::quoted(tensor), io::quoted(file)));
       fileOf[tensor] = file;
     }
   }

@@ -22,7 +22,7 @@ constexpr uint64_t kMostBytes = uint64_t(64) << 20;
 /// to 0.7 makes no difference on lattices.
 constexpr double kUrgency = 0.5;
 
-constexpr uint32_t kNone = UINT32_MAX, kRunsLast = UINT32_MAX;
+constexpr uint32_t kNoRecord = UINT32_MAX, kRunsLast = UINT32_MAX;
 
 uint64_t hashed(uint64_t before, uint64_t word) {
   return (before ^ word ^ before >> 29) * 0x9E3779B97F4A7C15;
@@ -121,7 +121,7 @@ private:
 std::vector<uint32_t> OrderSearch::findLast() {
   std::span<uint32_t> firstOf = allocate<uint32_t>(graph_.families());
   std::span<uint32_t> next = allocate<uint32_t>(graph_.size()); // of its family
-  std::fill(firstOf.begin(), firstOf.end(), kNone);
+  std::fill(firstOf.begin(), firstOf.end(), kNoRecord);
   std::vector<uint64_t> waiting(graph_.families()); // for its records, of families not in `last`
   for (uint32_t record = 0; record < graph_.size(); ++record) {
     next[record] = std::exchange(firstOf[graph_.family(record)], record);
@@ -132,7 +132,7 @@ std::vector<uint32_t> OrderSearch::findLast() {
     if (waiting[family] == 0)
       last.push_back(family);
   for (size_t i = 0; i < last.size(); ++i)
-    for (uint32_t record = firstOf[last[i]]; record != kNone; record = next[record])
+    for (uint32_t record = firstOf[last[i]]; record != kNoRecord; record = next[record])
       for (uint32_t other : graph_.needs(record))
         if (--waiting[graph_.family(other)] == 0)
           last.push_back(graph_.family(other));

@@ -12,7 +12,7 @@ namespace {
 // Of the caches, in sixteenths: see LayoutPlanner::level1() and level2().
 /// A panel of the steps of a block stays in the first-level cache beside rows, if that leaves a
 /// block steps enough.
-constexpr int64_t kNearPanel = 12;
+constexpr int64_t kNearBlockPanel = 12;
 /// An operand of more bytes is packed: what a panel reads of it would leave the second-level cache
 /// before the next rows do, since its rows lie as far apart as they are long.
 constexpr int64_t kLargeOperand = 8;
@@ -77,7 +77,7 @@ std::optional<Blocking> LayoutPlanner::blockingOf(const Stage &stage) {
         std::min<int64_t>(blocking.columns, llvm::alignTo(columns.constant(), panel));
   blocking.rows = stage.rowBlock >= 0 ? llvm::alignTo(layout_->blockRows, stage.tileRows)
                                       : kBlockRowsOfProduct / stage.tileRows * stage.tileRows;
-  int64_t near = level1(kNearPanel) / (panel * bytesOf(ops::DType::F32));
+  int64_t near = level1(kNearBlockPanel) / (panel * bytesOf(ops::DType::F32));
   blocking.steps =
       std::clamp<int64_t>(near / kStepsMultiple * kStepsMultiple, kLeastSteps, kMostSteps);
   blocking.packsLeft = packsLeft;
