@@ -1,4 +1,5 @@
-# sheaf_library(NAME [MLIR] SOURCES a.cpp ... [LINK lib ...]): a static library of this project.
+# sheaf_library(NAME [MLIR] [FUZZED] SOURCES a.cpp ... [LINK lib ...]): a static library of this
+#   project; FUZZED: of the compiler, and a fuzzer's.
 # sheaf_executable(NAME [MLIR] SOURCES ... [LINK ...]): a program.
 # sheaf_test(NAME [MLIR] SOURCES ... [LINK ...] [NOT_SANITIZED PATTERN]): a GoogleTest program, each
 #   of its tests known to CTest; under a sanitizer one for CTest, without the tests of that pattern.
@@ -37,8 +38,9 @@ function(sheaf_use_pch target name)
                                            $<TARGET_PROPERTY:${name},INTERFACE_COMPILE_OPTIONS>)
 endfunction()
 
-# A program under a sanitizer is run once or twice: its own files are not optimised, only libraries
-# are. (With MLIR, all have one precompiled header, and so one level.) What is fuzzed is without MLIR.
+# A program under a sanitizer is run once or twice: its own files are not optimised, nor is the
+# compiler, which takes three times as long to compile otherwise. The run time is: tests run it long.
+# (What is compiled with one precompiled header has one level.)
 if(SHEAF_SANITIZE)
   set(run_once -O0)
 endif()
@@ -60,12 +62,18 @@ if(SHEAF_TESTS)
 endif()
 
 # What headers instantiate takes longer to compile than what is in most files. Where nobody edits,
-# libraries and programs are compiled a dozen files at a time; so names in the unnamed namespaces of
-# one target are different ones. Tests without MLIR, which take little, may have fixtures of the same
-# names.
+# libraries and programs are compiled a dozen files at a time, or as a whole where few processors would
+# share them; so names in the unnamed namespaces of one target are different ones. Tests without MLIR,
+# which take little, may have fixtures of the same names.
+cmake_host_system_information(RESULT processors QUERY NUMBER_OF_LOGICAL_CORES)
+set(files_at_a_time 12)
+if(processors LESS_EQUAL 4)
+  set(files_at_a_time 0) # all of them
+endif()
 function(_sheaf_unity target)
   if(SHEAF_UNITY)
-    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 12)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON
+                                               UNITY_BUILD_BATCH_SIZE ${files_at_a_time})
   endif()
 endfunction()
 
@@ -85,7 +93,13 @@ endfunction()
 
 function(sheaf_library name)
   add_library(${name} STATIC)
-  _sheaf_target(${name} ${ARGN} PCH sheaf_std_pch)
+  cmake_parse_arguments(ARG "FUZZED" "" "" ${ARGN})
+  set(pch sheaf_std_pch)
+  if(SHEAF_SANITIZE AND SHEAF_TESTS AND NOT ARG_FUZZED AND
+     CMAKE_CURRENT_SOURCE_DIR MATCHES "^${CMAKE_SOURCE_DIR}/compiler/")
+    set(pch sheaf_test_pch)
+  endif()
+  _sheaf_target(${name} ${ARG_UNPARSED_ARGUMENTS} PCH ${pch})
   _sheaf_unity(${name})
 endfunction()
 
