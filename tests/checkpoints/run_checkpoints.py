@@ -142,8 +142,10 @@ def main(sheaf):
     jobs = [(name, entry) for name in sorted(os.listdir(HERE))
             if os.path.exists(os.path.join(HERE, name, "expected.json")) for entry in entries(name)]
     assert len(jobs) == 10, jobs
+    one_in = int(os.environ.get("SHEAF_CASES", "1"))  # where everything takes long
     with ThreadPoolExecutor(2) as pool:
-        wrong = [text for text in [*pool.map(lambda job: check(sheaf, *job), jobs), refusals(sheaf)] if text]
+        wrong = [*pool.map(lambda job: check(sheaf, *job), jobs[::one_in])]
+    wrong = [text for text in wrong + ([refusals(sheaf)] if one_in == 1 else []) if text]
     sys.exit("\n".join(wrong) or 0)
 
 

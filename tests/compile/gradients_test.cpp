@@ -488,7 +488,7 @@ TEST_F(Gradients, ComeFromAnyRunThatIsHeld) {
     session.run({});
     uint64_t before = session.memory().rows.now;
     std::vector<std::pair<size_t, std::unique_ptr<sheaf::rt::Run>>> held;
-    for (int step = 0; step < 150; ++step) {
+    for (int step = 0; step < 60; ++step) {
       size_t next = random() % batches.size();
       std::span<const sheaf::rt::Outcome> outcomes =
           session.run(batches[next].get()->store->instances);

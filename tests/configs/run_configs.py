@@ -78,7 +78,7 @@ def chosen(sheaf, config):
     return {name: known[name] for name in names[number - 1::parts]}
 
 
-SHARE = int(os.environ.get("SHEAF_SHARE", "14"))  # one program of so many under each setting
+SHARE = int(os.environ.get("SHEAF_SHARE", "28"))  # one program of so many under each setting
 
 
 
@@ -110,6 +110,8 @@ def main():
                 continue
             one_of = max(1, share // 6) if waits else share  # few programs read
             if not everything and zlib.crc32(f"{name} {setting}".encode()) % one_of:
+                continue
+            if not everything and programs.Program(path).long:
                 continue
             is_model = os.path.basename(os.path.dirname(os.path.abspath(path))) == "models"
             if is_model and os.path.isdir(os.path.join(HERE, "..", "checkpoints", name)):

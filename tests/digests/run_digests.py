@@ -93,7 +93,7 @@ def main():
     full = "SHEAF_FULL" in os.environ
     # One of so many; the plans for odd caches are a second look at the same bits.
     share = 1 if full or "--share" not in sys.argv else int(sys.argv[sys.argv.index("--share") + 1])
-    caches_share = 1 if full else 12
+    caches_share = 1 if full else 36
     with open(FILE, encoding="utf-8") as stream:
         kept = json.load(stream)
     jobs = []

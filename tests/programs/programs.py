@@ -4,6 +4,7 @@ A program is a .sheaf file whose first lines may hold directives:
 
     //: run --dim h=8         options of every run
     //: no-verify             only run it: the oracle is too slow for it
+    //: long                  under settings and sanitizers only with SHEAF_FULL=1
     //: file NAME TEXT        a file beside the program (\\n is a line break)
     //: data JSON             an instance, as a JSON line
     //: trees LINE            an instance, as a bracket tree; likewise `text LINE`, `tagged LINE`
@@ -44,7 +45,7 @@ class Program:
         self.name = os.path.splitext(os.path.basename(path))[0]
         self.options, self.files, self.lines, self.results = [], {}, [], []
         self.launches, self.same = [], []
-        self.verify, self.format = True, None
+        self.verify, self.long, self.format = True, False, None
         with open(path, encoding="utf-8") as stream:
             for number, line in enumerate(stream, 1):
                 if line.startswith("//: "):
@@ -60,6 +61,8 @@ class Program:
             self.options += rest.split()
         elif kind == "no-verify":
             self.verify = False
+        elif kind == "long":
+            self.long = True
         elif kind == "file":
             name, _, content = rest.partition(" ")
             self.files[name] = content.replace("\\n", "\n")

@@ -433,9 +433,13 @@ def sums():
         with open(os.path.join(directory, "d.jsonl"), "w") as out:
             for n in (40, 2, 2, 2, 2, 2, 2, 2, 2, 2):
                 out.write(json.dumps({"n": n, "x": [0.1 * n] * 2048}) + "\n")
-        batch = json.loads(sheaf("explain", "m.sheaf", "--data", "d.jsonl", "--format", "json",
-                                 cwd=directory).stdout)["mini_batch"]
-        few = batch["few_rows"]
+        # What else runs on the machine may take the peak's measurement more time than the launches.
+        for _ in range(5):
+            batch = json.loads(sheaf("explain", "m.sheaf", "--data", "d.jsonl", "--format", "json",
+                                     cwd=directory).stdout)["mini_batch"]
+            few = batch["few_rows"]
+            if few:
+                break
         assert few and few[0]["why"] == "recursion" and few[0]["place"] == "m.sheaf:4", few
         assert few[0]["rows_min"] == 1 and batch["least_launches"] == len(batch["launches"]) == 40
         # Many rows are not few, however long the machine takes for them.
