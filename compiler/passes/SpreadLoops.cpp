@@ -26,7 +26,7 @@ using namespace mlir;
 namespace sheaf::passes {
 namespace {
 
-/// Parameters and constants: made wherever they are wanted.
+/// Parameters, constants and what else takes nothing: made wherever they are wanted.
 bool hasNoNeeds(Operation *op) { return op->getNumOperands() == 0 && isPure(op); }
 
 /// What of a loop's body goes into the map: what is ordered, and what that needs. Nothing when it

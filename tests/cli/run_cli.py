@@ -14,8 +14,9 @@ A test file holds cases; each runs in an empty directory of its own:
     text
 
 `run` is a shell command with `sheaf` in the path and $MODELS naming the model directory; exit (0 by
-default), stdout and stderr speak of the run before them. With SHEAF_CASES=N one case in N runs. An output without a section is not
-compared. In expected text a line `...` stands for any lines, `{{regex}}` for a part of a line.
+default), stdout and stderr speak of the run before them. With SHEAF_CASES=N one case in N runs. An
+output without a section is not compared. In expected text a line `...` stands for any lines,
+`{{regex}}` for a part of a line.
 """
 import difflib
 import os

@@ -111,14 +111,14 @@ def main():
             one_of = max(1, share // 6) if waits else share  # few programs read
             if not everything and zlib.crc32(f"{name} {setting}".encode()) % one_of:
                 continue
-            if not everything and programs.Program(path).long:
-                continue
             is_model = os.path.basename(os.path.dirname(os.path.abspath(path))) == "models"
             if is_model and os.path.isdir(os.path.join(HERE, "..", "checkpoints", name)):
                 continue
             if is_model and name not in MODELS:
                 sys.exit(f"{path}: tests/models.py does not name its data")
             program = model(path) if is_model else programs.Program(path)
+            if program.long and not everything:
+                continue
             # --verify runs batches of 1 and 2 threads itself: there the plain run is what is new.
             problems = runner.run(program, options, verify=setting != "batch-1-threads-2",
                                   results=setting == "batch-1-threads-2")

@@ -166,10 +166,11 @@ def check(sheaf, directory, name, text, source, options):
 def operators(sheaf, directory, pattern):
     chosen = [c for c in cases() if pattern in c[0]]
     several = [c for c in chosen if len(c[1]) > 1 and c[1][0]]
+    # With shares, what is left out of one kind is taken of the next.
     groups = [(f"{kind}{i}", some[i:i + 12], kind)
-              for kind, some in (("params", chosen), ("rows", chosen), ("inputs", several),
-                                 ("given", chosen))
-              for i in range(0, len(some), 12)][::SHARE]
+              for turn, (kind, some) in enumerate((("params", chosen), ("rows", chosen),
+                                                   ("inputs", several), ("given", chosen)))
+              for i in range(0, len(some), 12) if (i // 12 + turn) % SHARE == 0]
     options = ["--directions", "1", "--dropout"]
 
     def attempt(name, some, kind):
@@ -270,16 +271,16 @@ fn loss(x: f32[{n}], y: f32[{n}], ok: bool[{n}]) -> f32 = {{
     return not bad
 
 
-PROGRAM_NAMES = ["hoist_products", "hoist_captured", "hoist_invariants", "hoist_matrices",
-                 "weights_picked", "weights_views", "weights_of_weights", "loops_growing",
-                 "ops_index_tensors", "any_rank", "attention_gradients",
-                 "products_large_gradients", "products_large_read"]
-
-
 def programs(sheaf, directory, pattern):
     """As they are, and under one of the settings, each in its turn; with SHEAF_FULL under all."""
     ok = True
-    for name in PROGRAM_NAMES:
+    settings = [["--without", "hoist-products,hoist-invariants"], ["--without", "fold-weights"],
+                ["--hostile"], ["--precision", "bf16"]]
+    for turn, name in enumerate((
+            "hoist_products", "hoist_captured", "hoist_invariants", "hoist_matrices",
+            "weights_picked", "weights_views", "weights_of_weights", "loops_growing",
+            "ops_index_tensors", "any_rank", "attention_gradients", "products_large_gradients",
+            "products_large_read")):
         path = os.path.join(PROGRAMS, name + ".sheaf")
         program = text_programs.Program(path)
         source = os.path.join(directory, name + ".jsonl")
@@ -287,10 +288,7 @@ def programs(sheaf, directory, pattern):
             stream.write("".join(line + "\n" for line in program.lines))
         with open(path, encoding="utf-8") as stream:
             text = stream.read()
-        others = [["--without", "hoist-products,hoist-invariants"], ["--without", "fold-weights"],
-                  ["--hostile"], ["--precision", "bf16"]]
-        turn = PROGRAM_NAMES.index(name) % len(others)
-        for more in [[]] + (others if FULL else [others[turn]]):
+        for more in [[]] + (settings if FULL else [settings[turn % len(settings)]]):
             good, output = check(sheaf, directory, name, text, source,
                                  [*program.options, "--directions", "1", *more])
             print(f"{name} {' '.join(more)}: {'ok' if good else 'FAILED'}")
@@ -328,7 +326,7 @@ def inputs(sheaf, directory, pattern):
 
 
 def models_in_bf16(sheaf, directory, pattern):
-    return models(sheaf, directory, pattern, ["--precision", "bf16"])
+    return models(sheaf, directory, pattern, ["--precision", "bf16"], turn=1)
 
 
 def models_hostile(sheaf, directory, pattern):
@@ -336,11 +334,11 @@ def models_hostile(sheaf, directory, pattern):
     return models(sheaf, directory, pattern, ["--hostile"])
 
 
-def models(sheaf, directory, pattern, more=()):
-    """Every one as it is, one in three under a setting."""
+def models(sheaf, directory, pattern, more=(), turn=0):
+    """Every one as it is; under a setting one in three, another one at each turn."""
     chosen = [e for e in LOSSES.items() if pattern in e[0]]
     if more and not FULL and not pattern:
-        chosen = chosen[len(more) - 1::3]
+        chosen = chosen[turn::3]
 
     def run(entry):
         name, loss = entry

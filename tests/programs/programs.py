@@ -4,7 +4,7 @@ A program is a .sheaf file whose first lines may hold directives:
 
     //: run --dim h=8         options of every run
     //: no-verify             only run it: the oracle is too slow for it
-    //: long                  under settings and sanitizers only with SHEAF_FULL=1
+    //: long                  not under sanitizers, and under settings only with SHEAF_FULL=1
     //: file NAME TEXT        a file beside the program (\\n is a line break)
     //: data JSON             an instance, as a JSON line
     //: trees LINE            an instance, as a bracket tree; likewise `text LINE`, `tagged LINE`
