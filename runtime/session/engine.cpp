@@ -17,6 +17,12 @@ constexpr uint64_t kLookNs = 1'000'000;
 /// So many slices in turn newcomers may need for what stands above what older ones have reached.
 constexpr unsigned kCatchUp = 8;
 
+/// Callbacks run outside of it.
+template <typename Part> void inFloatEnvironment(Part part) {
+  FloatEnvironment environment;
+  part();
+}
+
 } // namespace
 
 Engine::Impl::Impl(Session::Impl &session, EngineOptions given)
@@ -71,18 +77,17 @@ bool Engine::Impl::step() {
     std::rethrow_exception(broken);
   deliver(); // what a callback that threw left
   takeIn();
-  {
-    FloatEnvironment environment;
-    endStopped();
+  inFloatEnvironment([&] { endStopped(); });
+  deliver(); // that of those needs no slice
+  inFloatEnvironment([&] {
     if (mayAdvance())
       advance();
-    slice();
-  }
+  });
   deliver();
-  if (running.empty() && !fresh) {
-    FloatEnvironment environment;
-    beginAnew();
-  }
+  inFloatEnvironment([&] { slice(); });
+  deliver();
+  if (running.empty() && !fresh)
+    inFloatEnvironment([&] { beginAnew(); });
   share.tell(session.usedBytes());
   inbox.setQueued(queue.size());
   return !entries.empty() || !changes.empty() || inbox.hasArrivals();

@@ -26,6 +26,7 @@ const std::string kWithFurtherStacks = SHEAF_GOLDEN "/v2_5.sheafc";
 const std::string kSerpentine = SHEAF_GOLDEN "/v2_6.sheafc";
 const std::string kWithLengths = SHEAF_GOLDEN "/v2_7.sheafc";
 const std::string kWithJoined = SHEAF_GOLDEN "/v2_8.sheafc";
+const std::string kPonder = SHEAF_GOLDEN "/v2_9.sheafc";
 
 std::vector<uint8_t> golden(const std::string &path = kGolden) {
   std::string text = io::readSource(path).text;
@@ -170,8 +171,9 @@ TEST(Artefact, PacksForJoinedKernelsOnlyWhenRowsAreShort) {
 }
 
 TEST(Artefact, WritesWhatItReads) {
-  for (const std::string &path : {kGolden, kWithBytes, kWithRoots, kWithAllRoots, kWithLists,
-                                  kWithFurtherStacks, kSerpentine, kWithLengths, kWithJoined}) {
+  for (const std::string &path :
+       {kGolden, kWithBytes, kWithRoots, kWithAllRoots, kWithLists, kWithFurtherStacks, kSerpentine,
+        kWithLengths, kWithJoined, kPonder}) {
     std::vector<uint8_t> bytes = golden(path);
     std::vector<uint8_t> again = encode(parse(bytes), bytes.size());
     EXPECT_TRUE(std::equal(again.begin(), again.end(), bytes.begin())) << path;
