@@ -1,5 +1,6 @@
-# sheaf_library(NAME [MLIR] [FUZZED] SOURCES a.cpp ... [LINK lib ...]): a static library of this
-#   project; FUZZED: of the compiler, and a fuzzer's.
+# sheaf_library(NAME [MLIR] [FUZZED] [RUN_LONG] SOURCES a.cpp ... [LINK lib ...]): a static library of
+#   this project; FUZZED: of the compiler, and a fuzzer's; RUN_LONG: of the compiler, but tests run it
+#   long, so it is optimised under a sanitizer.
 # sheaf_executable(NAME [MLIR] SOURCES ... [LINK ...]): a program.
 # sheaf_test(NAME [MLIR] SOURCES ... [LINK ...] [NOT_SANITIZED PATTERN]): a GoogleTest program, each
 #   of its tests known to CTest; under a sanitizer one for CTest, without the tests of that pattern.
@@ -79,12 +80,16 @@ endfunction()
 
 # PCH: what is used where MLIR's is not.
 function(_sheaf_target name)
-  cmake_parse_arguments(ARG "MLIR" "PCH" "SOURCES;LINK" ${ARGN})
+  cmake_parse_arguments(ARG "MLIR;RUN_LONG" "PCH" "SOURCES;LINK" ${ARGN})
   target_sources(${name} PRIVATE ${ARG_SOURCES})
   target_link_libraries(${name} PUBLIC sheaf_flags ${ARG_LINK})
   if(ARG_MLIR)
     target_link_libraries(${name} PUBLIC sheaf_mlir)
-    sheaf_use_pch(${name} sheaf_pch)
+    if(ARG_RUN_LONG AND SHEAF_SANITIZE)
+      target_compile_options(${name} PRIVATE -include ${CMAKE_SOURCE_DIR}/cmake/pch.h)
+    else()
+      sheaf_use_pch(${name} sheaf_pch)
+    endif()
     add_dependencies(${name} sheaf_ir_gen)
   elseif(ARG_PCH)
     sheaf_use_pch(${name} ${ARG_PCH})

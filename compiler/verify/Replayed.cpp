@@ -15,8 +15,8 @@ namespace sheaf::driver {
 
 namespace {
 
-/// Made in a second or so.
-constexpr int64_t kMoreCalls = 100'000;
+/// Made in a tenth of a second or so.
+constexpr int64_t kMoreCalls = 10'000;
 
 /// Whether values of this type hold tensors of ints or bools.
 bool hasIntTensors(const rt::TypeTable &types, uint32_t type) {
