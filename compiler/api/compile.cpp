@@ -239,8 +239,17 @@ void api::answering(Answer &answer, const std::function<void()> &work) noexcept 
     ended(Answer::Stopped, stopped.what());
   } catch (const io::ReadingStopped &stopped) {
     ended(Answer::Stopped, stopped.what());
+  } catch (const NotReadable &error) {
+    ended(Answer::NotReadable, error.what());
+    answer.place = error.place();
+    answer.reason = error.message();
+  } catch (const PlacedError &error) {
+    ended(Answer::Refused, error.what());
+    answer.place = error.place();
+    answer.reason = error.message();
   } catch (const UserError &error) {
     ended(Answer::Refused, error.what());
+    answer.reason = error.what();
   } catch (const std::bad_alloc &) {
     ended(Answer::NoMemory, "the machine has no more memory");
   } catch (const std::exception &error) {

@@ -265,8 +265,7 @@ public:
       std::rethrow_exception(resolving_.thrown);
     if (status == SHEAF_NOT_COMPILED)
       throw CompileError(message, diagnosticsOf(told.get()));
-    if (status != SHEAF_OK)
-      throw Error(status, message);
+    check(status);
     if (warnings)
       *warnings = diagnosticsOf(told.get());
   }

@@ -62,6 +62,9 @@ typedef struct sheaf_load_weights_options {
    * beside it, or of vectors of words as text (docs/data.md). Rows of words that it lacks stay. */
   const sheaf_word_table *tables;
   size_t table_count;
+  /* Requested, gives it up after the weight that is being taken: SHEAF_STOPPED; those before stay
+   * taken. NULL: nothing. */
+  sheaf_stop *stop;
 } sheaf_load_weights_options;
 
 /* What became of a file. */
@@ -76,8 +79,9 @@ typedef enum sheaf_weights_list {
 /* Gives a model in this session the weights of a file: safetensors, an index of several, a
  * directory, a checkpoint of a training, as `--weights` takes them; converted to the weights'
  * types. All of the file is looked at first: names, shapes, types, vocabularies. SHEAF_INVALID says
- * what of it does not fit, and then nothing was changed. `options` and `loaded` may be null. Needs
- * no compiler; what else files may call a weight is known of models that were compiled here. */
+ * what of it does not fit, SHEAF_NOT_READABLE names a file that cannot be read, and then nothing
+ * was changed. `options` and `loaded` may be null. Needs no compiler; what else files may call a
+ * weight is known of models that were compiled here. */
 SHEAF_API sheaf_status sheaf_session_load_weights(sheaf_session *session, sheaf_model *model,
                                                   const char *path,
                                                   const sheaf_load_weights_options *options,

@@ -46,6 +46,7 @@ struct LoadWeights {
   bool partial = false;                      ///< what the file lacks stays, too
   std::map<std::string, std::string> tables; ///< with `partial`: vocabularies of weights by word
   bool strict = false;                       ///< what no weight takes is an error
+  std::optional<Stop> stop = {};             ///< requested, gives it up between weights
 };
 /// What became of it.
 struct LoadedWeights {
@@ -75,6 +76,7 @@ inline LoadedWeights loadWeights(const Session &session, const Model &model,
   options.table_count = tables.size();
   options.partial = how.partial;
   options.strict = how.strict;
+  options.stop = how.stop ? how.stop->get() : nullptr;
   sheaf_loaded_weights *made = nullptr;
   check(sheaf_session_load_weights(session.get(), model.get(), path.c_str(), &options, &made));
   std::unique_ptr<sheaf_loaded_weights, void (*)(sheaf_loaded_weights *)> loaded(

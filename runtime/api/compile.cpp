@@ -115,7 +115,7 @@ void readSourceOf(const sheaf_compile_options &options, compile::Request &reques
     request.name = orElse(options.name, "model.sheaf");
     fromArguments([&] { io::requireEightBit({request.name, request.text}); });
   } else {
-    request.text = api::readText(options.path).text;
+    request.text = io::readSource(options.path).text;
     request.name = orElse(options.name, options.path);
     if (artefact::beginsAsArtefact(request.text))
       throw Invalid(request.name + ": a compiled model: sheaf_model_load() opens it");
@@ -152,7 +152,7 @@ compile::Request api::requestOf(const sheaf_compile_options &options) {
     request.vocabularies.set(name, vocabularyOf(vocabulary));
   }
   if (options.words_of)
-    request.words = api::readText(options.words_of);
+    request.words = io::readSource(options.words_of);
   request.wordsFormat = orElse(options.words_format, "");
   for (const char *name : array(options.without, options.without_count, "without"))
     request.without.push_back(&given(name, "an optimisation's name"));
@@ -220,7 +220,9 @@ void api::checkOutcome(const compile::Answer &answer,
                           finding.message);
     throw NotCompiled(answer.message);
   case compile::Answer::Refused:
-    throw Invalid(answer.message);
+    throw Invalid(answer.message, answer.place, answer.reason);
+  case compile::Answer::NotReadable:
+    throw NotReadable(answer.message, answer.place, answer.reason);
   case compile::Answer::Stopped:
     throw Stopped(answer.message);
   case compile::Answer::NoMemory:

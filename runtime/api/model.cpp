@@ -33,7 +33,8 @@ sheaf_status fail(sheaf_status status, const char *text, const ErrorPlace &place
   return status;
 }
 
-sheaf_status fail(sheaf_status status, const Misgiven &error) noexcept {
+/// A Misgiven or a PlacedError.
+template <typename Error> sheaf_status fail(sheaf_status status, const Error &error) noexcept {
   return fail(status, error.what(), error.place(), error.message().c_str());
 }
 
@@ -76,7 +77,9 @@ sheaf_status statusOfException() noexcept {
   } catch (const io::CheckStopped &error) {
     return fail(SHEAF_STOPPED, error.what());
   } catch (const artefact::ArtefactError &error) {
-    return fail(statusOf(error.why), error.what());
+    return fail(statusOf(error.why), error);
+  } catch (const NotReadable &error) {
+    return fail(SHEAF_NOT_READABLE, error);
   } catch (const UserError &error) {
     // Of what is not a file, sessions ask the user for nothing but memory.
     return fail(SHEAF_NO_MEMORY, error.what());

@@ -11,14 +11,6 @@
 using namespace sheaf;
 using namespace sheaf::api;
 
-io::SourceText api::readText(const char *path) {
-  try {
-    return io::readSource(path);
-  } catch (const UserError &error) {
-    throw artefact::ArtefactError(artefact::Refusal::NotReadable, error.what());
-  }
-}
-
 sheaf_status sheaf_values_read(sheaf_model *model, const char *path,
                                const sheaf_read_options *options, sheaf_values **values) {
   return guarded([&] {
@@ -34,7 +26,7 @@ sheaf_status sheaf_values_read(sheaf_model *model, const char *path,
     reading.strict = asked.strict != 0;
     reading.skipBad = countOf(asked.skip_bad);
     reading.stop = tokenOf(asked.stop);
-    io::SourceText text = readText(path);
+    io::SourceText text = io::readSource(path);
     io::VocabularyReader tokens(of->vocabularies(), asked.strict_words != 0);
     auto store = std::make_shared<ValueStore>(of);
     try {

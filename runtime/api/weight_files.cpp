@@ -29,6 +29,7 @@ io::LoadOptions loadingOf(const sheaf_load_weights_options &asked, const LoadedM
   loading.partial = asked.partial != 0;
   loading.strict = asked.strict != 0;
   loading.useAll = true;
+  loading.stop = tokenOf(asked.stop);
   if (model.origin())
     loading.storedNames = model.origin()->storedNames;
   return loading;

@@ -57,6 +57,7 @@ Weights::Weights(const sheaf_compile_options &options) : seed_(options.seed) {
   for (const char *rename : array(options.renames, options.rename_count, "renames"))
     loading_.renames.push_back(
         fromArguments([&] { return io::parseRename(&given(rename, "a rename")); }));
+  loading_.stop = tokenOf(options.stop);
   if (!options.tensor_count)
     return;
   file_ = std::make_unique<io::WeightFile>();

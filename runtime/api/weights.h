@@ -14,11 +14,13 @@
 
 namespace sheaf::api {
 
-/// Calls `work`; what a user did wrong there is an argument.
+/// Calls `work`; what a user did wrong there is an argument, but for files that cannot be read.
 template <typename Work> auto fromArguments(Work work) {
   try {
     return work();
   } catch (const OutOfMemory &) {
+    throw;
+  } catch (const NotReadable &) {
     throw;
   } catch (const PlacedError &error) {
     throw Invalid(error.what(), error.place(), error.message());

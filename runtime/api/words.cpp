@@ -52,7 +52,7 @@ sheaf_status sheaf_words_load(const char *path, sheaf_words **loaded) {
   return guarded([&] {
     given(path, "path");
     given(loaded, "loaded");
-    io::SourceText text = readText(path);
+    io::SourceText text = io::readSource(path);
     *loaded = fromArguments([&] { return new sheaf_words(io::Vocabulary::parse(text)); });
   });
 }
@@ -72,7 +72,7 @@ sheaf_status sheaf_words_count(const char *path, const sheaf_count_options *opti
     io::WordCounter::Options counting;
     counting.minCount = countOf(asked.min_count, counting.minCount);
     counting.maxSize = countOf(asked.max_size, counting.maxSize);
-    io::SourceText text = readText(path);
+    io::SourceText text = io::readSource(path);
     try {
       std::map<std::string, io::Vocabulary> built =
           fromArguments([&] { return io::buildVocabularies(text, reading, counting); });

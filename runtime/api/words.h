@@ -12,9 +12,6 @@ namespace sheaf::api {
 /// calls it `what`.
 io::Vocabulary vocabularyOfWords(const char *const *words, int64_t size, const std::string &what);
 
-/// A file's text. Throws ArtefactError when it is not readable.
-io::SourceText readText(const char *path);
-
 } // namespace sheaf::api
 
 #endif // SHEAF_RUNTIME_API_WORDS_H

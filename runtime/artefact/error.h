@@ -16,10 +16,13 @@ enum class Refusal {
   Digest         ///< not the file whose SHA-256 was asked for
 };
 
-/// The message names the file and the field.
-class ArtefactError : public UserError {
+/// The message names the field.
+class ArtefactError : public PlacedError {
 public:
-  ArtefactError(Refusal why, const std::string &message) : UserError(message), why(why) {}
+  ArtefactError(Refusal why, const std::string &message)
+      : PlacedError({}, message, message), why(why) {}
+  ArtefactError(Refusal why, const std::string &file, const std::string &message)
+      : PlacedError({file}, message), why(why) {}
   Refusal why;
 };
 

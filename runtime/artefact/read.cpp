@@ -224,7 +224,7 @@ std::unique_ptr<Artefact> Artefact::open(const std::string &path, const OpenOpti
   std::unique_ptr<Artefact> artefact(new Artefact());
   artefact->name_ = path;
   auto notReadable = [&](const std::string &why) {
-    throw ArtefactError(Refusal::NotReadable, path + ": " + why);
+    throw ArtefactError(Refusal::NotReadable, path, why);
   };
   artefact->file_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   struct stat status;
@@ -242,7 +242,7 @@ std::unique_ptr<Artefact> Artefact::open(const std::string &path, const OpenOpti
   try {
     artefact->description_ = parse(artefact->bytes_, options);
   } catch (const ArtefactError &error) {
-    throw ArtefactError(error.why, path + ": " + error.what());
+    throw ArtefactError(error.why, path, error.what());
   }
 
   Description &d = artefact->description_;

@@ -79,13 +79,17 @@ struct Finding {
 struct Answer {
   enum Outcome {
     Compiled,
-    Errors,   ///< in the source: findings tell
-    Refused,  ///< what was asked for does not go with the source
-    Stopped,  ///< was asked for
-    NoMemory, ///< of the machine
-    Internal  ///< a bug of Sheaf's
+    Errors,      ///< in the source: findings tell
+    Refused,     ///< what was asked for does not go with the source
+    NotReadable, ///< a file
+    Stopped,     ///< was asked for
+    NoMemory,    ///< of the machine
+    Internal     ///< a bug of Sheaf's
   } outcome = Internal;
   std::string message; ///< unless it was compiled
+  /// What was refused or could not be read: the file, if it was one, and the message without it.
+  ErrorPlace place;
+  std::string reason;
   std::vector<Finding> findings;
   artefact::Compiled compiled;
   io::Vocabularies vocabularies; ///< all that the model has

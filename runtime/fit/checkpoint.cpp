@@ -81,14 +81,14 @@ void forEachTensor(const io::SafetensorsFile &file, const rt::Model &model,
     for (size_t part = 0; part < kCheckpointParts && !param.synthetic; ++part) {
       const io::FileTensor *tensor = file.find(kPartPrefixes[part] + param.name);
       if (!tensor && part == kWeight)
-        throw UserError(file.name() + ": the weight '" + param.name + "' is missing");
+        throw PlacedError({file.name()}, "the weight '" + param.name + "' is missing");
       if (!tensor)
         continue;
       if (tensor->shape != param.shape)
-        throw UserError(fmt::format("{}: '{}' is {}, which is not what the model has", file.name(),
-                                    tensor->name, tensor->typeName()));
+        throw PlacedError({file.name()}, fmt::format("'{}' is {}, which is not what the model has",
+                                                     tensor->name, tensor->typeName()));
       if (std::optional<std::string> why = io::convertElements(*tensor, param.dtype, bytes))
-        throw UserError(file.name() + ": '" + tensor->name + "': " + *why);
+        throw PlacedError({file.name()}, "'" + tensor->name + "': " + *why);
       take(i, part, bytes);
     }
   }
@@ -199,7 +199,7 @@ loadCheckpoint(const std::string &directory, rt::Session &session, rt::Trainer &
     std::optional<int64_t> value =
         it == file->metadata().end() ? std::nullopt : numberIn(it->second);
     if (!value)
-      throw UserError(path + ": no checkpoint: '" + key + "' is missing");
+      throw PlacedError({path}, fmt::format("no checkpoint: '{}' is missing", key));
     return *value;
   };
   auto real = [&](const char *key) { return std::bit_cast<double>(number(key)); };
@@ -232,7 +232,7 @@ loadCheckpoint(const std::string &directory, rt::Session &session, rt::Trainer &
                : part == kAverage ? trainer.average() && !trainer.average()->state(i).empty()
                                   : trainer.optimizer().has(stateOf(part));
     if (!has)
-      throw UserError(path + ": it is of another optimizer");
+      throw PlacedError({path}, "it is of another optimizer");
   });
   trainer.resume(course.steps, parts);
   trainer.optimizer().setSteps(updates);

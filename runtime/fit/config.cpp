@@ -151,7 +151,7 @@ void TrainConfig::load(const std::string &path) {
   io::SourceText source = io::readSource(path);
   std::set<std::string> found;
   auto refuse = [&](const std::string &key) {
-    throw UserError(path + ": '" + key + "' is missing or wrong");
+    throw PlacedError({path}, "'" + key + "' is missing or wrong");
   };
   sums = 1; // of files that do not say so
   try {

@@ -19,11 +19,11 @@ Directory::Directory(const std::string &path) : path_(path), fd_(-1) {
   std::error_code error;
   fs::create_directories(path, error);
   if (error)
-    throw UserError(path + ": " + error.message());
+    throw PlacedError({path}, error.message());
   fd_ = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd_ >= 0 && ::flock(fd_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
     ::close(fd_);
-    throw UserError(path + ": another training writes there");
+    throw PlacedError({path}, "another training writes there");
   }
   io::AtomicFile::removeLeftovers(path);
 }

@@ -71,21 +71,24 @@ io::WeightFile Pretrained::openVectors(const io::SourceText &text, io::LoadOptio
   if (to == name && candidates.size() == 1)
     to = candidates[0];
   if (std::find(candidates.begin(), candidates.end(), to) == candidates.end())
-    throw UserError(fmt::format(
-        "{}: vectors of words, but the model has {}: {} vectors=NAME says which", text.name,
-        candidates.empty() ? "no parameter with a row for each word"
-                           : fmt::format("several parameters with a row for each word: {}",
-                                         fmt::join(candidates, ", ")),
-        options.renameTerm));
+    throw PlacedError(
+        {text.name},
+        fmt::format("vectors of words, but the model has {}: {} vectors=NAME says which",
+                    candidates.empty()
+                        ? "no parameter with a row for each word"
+                        : fmt::format("several parameters with a row for each word: {}",
+                                      fmt::join(candidates, ", ")),
+                    options.renameTerm));
   const io::Vocabulary *vocabulary = vocabularies_.find(tables().at(to));
   if (!vocabulary || !vocabulary->hasWords())
-    throw UserError(fmt::format("{}: vectors of words, but the model's {} are numbers", text.name,
-                                io::tokenTypeName(tables().at(to))));
+    throw PlacedError({text.name}, fmt::format("vectors of words, but the model's {} are numbers",
+                                               io::tokenTypeName(tables().at(to))));
   io::WordVectors vectors = io::readWordVectors(text, *vocabulary);
   if (vectors.values.empty())
-    throw UserError(fmt::format("{}: it has vectors of {}, none of them of the vocabulary of {}",
-                                text.name, io::plural(vectors.words, "word"),
-                                io::tokenTypeName(tables().at(to))));
+    throw PlacedError({text.name},
+                      fmt::format("it has vectors of {}, none of them of the vocabulary of {}",
+                                  io::plural(vectors.words, "word"),
+                                  io::tokenTypeName(tables().at(to))));
   io::WeightFile file;
   file.name = text.name;
   auto rows = static_cast<int64_t>(vectors.values.size()) / vectors.width;

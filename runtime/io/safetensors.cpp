@@ -78,8 +78,8 @@ public:
       }
       json_.next();
     } catch (const TextError &error) {
-      throw UserError(
-          fmt::format("{}: byte {} of the header: {}", file_, error.offset, error.message));
+      throw PlacedError({file_},
+                        fmt::format("byte {} of the header: {}", error.offset, error.message));
     }
   }
 
@@ -220,25 +220,27 @@ SafetensorsFile SafetensorsFile::parse(std::span<const uint8_t> bytes, const std
   SafetensorsFile file;
   file.name_ = name;
   if (const char *other = isSafetensors(bytes) ? nullptr : otherKind(bytes))
-    throw UserError(fmt::format("{}: not a safetensors file, but {}", name, other));
+    throw PlacedError({name}, fmt::format("not a safetensors file, but {}", other));
   if (bytes.size() < 8)
-    throw UserError(fmt::format("{}: not a safetensors file: {}, too short for the header's length",
-                                name, plural(static_cast<int64_t>(bytes.size()), "byte")));
+    throw PlacedError({name},
+                      fmt::format("not a safetensors file: {}, too short for the header's length",
+                                  plural(static_cast<int64_t>(bytes.size()), "byte")));
   uint64_t headerBytes = 0;
   for (int i = 7; i >= 0; --i)
     headerBytes = headerBytes << 8 | bytes[static_cast<size_t>(i)];
   if (headerBytes > kMaxHeader)
-    throw UserError(fmt::format("{}: not a safetensors file: a header of {} bytes is over the "
-                                "limit of {}",
-                                name, headerBytes, kMaxHeader));
+    throw PlacedError({name},
+                      fmt::format("not a safetensors file: a header of {} bytes is over the "
+                                  "limit of {}",
+                                  headerBytes, kMaxHeader));
   if (headerBytes > bytes.size() - 8)
-    throw UserError(fmt::format("{}: truncated: the header has {} bytes, the file only {} after "
-                                "its length",
-                                name, headerBytes, bytes.size() - 8));
+    throw PlacedError({name},
+                      fmt::format("truncated: the header has {} bytes, the file only {} after "
+                                  "its length",
+                                  headerBytes, bytes.size() - 8));
   std::string_view text(reinterpret_cast<const char *>(bytes.data()) + 8, headerBytes);
   if (!text.starts_with('{'))
-    throw UserError(
-        fmt::format("{}: not a safetensors file: the header does not begin with '{{'", name));
+    throw PlacedError({name}, "not a safetensors file: the header does not begin with '{'");
   HeaderReader header(text, name);
   header.run();
 
@@ -253,16 +255,18 @@ SafetensorsFile SafetensorsFile::parse(std::span<const uint8_t> bytes, const std
   const std::string *before = nullptr;
   for (HeaderReader::Entry &entry : header.entries) {
     if (entry.end > data.size())
-      throw UserError(fmt::format("{}: truncated: the data of tensor {} end at byte {}, but there "
-                                  "are only {}",
-                                  name, quoted(entry.tensor.name), entry.end, data.size()));
+      throw PlacedError({name},
+                        fmt::format("truncated: the data of tensor {} end at byte {}, but there "
+                                    "are only {}",
+                                    quoted(entry.tensor.name), entry.end, data.size()));
     if (entry.begin < covered)
-      throw UserError(fmt::format("{}: the data of tensors {} and {} overlap", name,
-                                  quoted(*before), quoted(entry.tensor.name)));
+      throw PlacedError({name}, fmt::format("the data of tensors {} and {} overlap",
+                                            quoted(*before), quoted(entry.tensor.name)));
     if (entry.begin > covered)
-      throw UserError(fmt::format("{}: {} before the data of tensor {} belong to no tensor", name,
-                                  plural(static_cast<int64_t>(entry.begin - covered), "byte"),
-                                  quoted(entry.tensor.name)));
+      throw PlacedError({name},
+                        fmt::format("{} before the data of tensor {} belong to no tensor",
+                                    plural(static_cast<int64_t>(entry.begin - covered), "byte"),
+                                    quoted(entry.tensor.name)));
     covered = entry.end;
     entry.tensor.data = data.subspan(entry.begin, entry.end - entry.begin);
     file.byName_.emplace(entry.tensor.name, file.tensors_.size());
@@ -270,8 +274,9 @@ SafetensorsFile SafetensorsFile::parse(std::span<const uint8_t> bytes, const std
     before = &file.tensors_.back().name;
   }
   if (covered < data.size())
-    throw UserError(fmt::format("{}: {} after the last tensor belong to no tensor", name,
-                                plural(static_cast<int64_t>(data.size() - covered), "byte")));
+    throw PlacedError({name},
+                      fmt::format("{} after the last tensor belong to no tensor",
+                                  plural(static_cast<int64_t>(data.size() - covered), "byte")));
   file.metadata_ = std::move(header.metadata);
   return file;
 }
@@ -279,7 +284,7 @@ SafetensorsFile SafetensorsFile::parse(std::span<const uint8_t> bytes, const std
 SafetensorsFile SafetensorsFile::open(const std::string &path) {
   int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0)
-    throw UserError(fmt::format("cannot read '{}': {}", path, std::strerror(errno)));
+    throw NotReadable(path, std::strerror(errno));
   struct stat info;
   void *mapping = nullptr;
   size_t size = 0;
@@ -298,7 +303,7 @@ SafetensorsFile SafetensorsFile::open(const std::string &path) {
   }
   ::close(fd);
   if (reason)
-    throw UserError(fmt::format("cannot read '{}': {}", path, reason));
+    throw NotReadable(path, reason);
   try {
     SafetensorsFile file = parse({static_cast<const uint8_t *>(mapping), size}, path);
     file.mapping_ = mapping;
@@ -441,12 +446,12 @@ private:
 void SafetensorsFile::requireChecksum(const std::string &key) const {
   auto sum = metadata_.find(key);
   if (sum == metadata_.end())
-    throw UserError(name_ + ": its metadata have no '" + key + "'");
+    throw PlacedError({name_}, "its metadata have no '" + key + "'");
   Checksum checksum(metadata_, key);
   for (const FileTensor &tensor : tensors_)
     checksum.add(tensor.name, tensor.data);
   if (checksum.text() != sum->second)
-    throw UserError(name_ + ": the file is damaged: its checksum is another");
+    throw PlacedError({name_}, "the file is damaged: its checksum is another");
 }
 
 void writeSafetensors(const std::string &path, std::span<const TensorToWrite> tensors,

@@ -19,7 +19,7 @@ SourceText readSource(const std::string &path) {
   SourceText source{standardInput ? "<stdin>" : path, {}};
   int fd = standardInput ? STDIN_FILENO : ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0)
-    throw UserError(fmt::format("cannot read '{}': {}", path, std::strerror(errno)));
+    throw NotReadable(path, std::strerror(errno));
   struct stat info;
   if (::fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_size > 0)
     source.text.reserve(static_cast<size_t>(info.st_size) + (size_t{1} << 16));
@@ -41,7 +41,7 @@ SourceText readSource(const std::string &path) {
   if (!standardInput)
     ::close(fd);
   if (error)
-    throw UserError(fmt::format("cannot read '{}': {}", path, std::strerror(error)));
+    throw NotReadable(path, std::strerror(error));
   source.text.resize(used);
   return source;
 }

@@ -83,8 +83,8 @@ Vocabulary Vocabulary::parse(const SourceText &source) {
              fmt::format("{} stands on line {} already", quoted(word), vocabulary.id(word) + 1));
   }
   if (lines.number() == 0)
-    throw UserError(fmt::format("{}: an empty vocabulary: its first line must be '{}'", source.name,
-                                kUnknownWord));
+    throw PlacedError({source.name}, fmt::format("an empty vocabulary: its first line must be '{}'",
+                                                 kUnknownWord));
   return vocabulary;
 }
 

@@ -107,20 +107,22 @@ std::vector<SafetensorsFile> openShards(const std::string &index) {
   for (const auto &[name, tensors] : tensorsOf) {
     std::string path = fileBeside(index, name);
     if (!isFile(path))
-      throw UserError(
-          fmt::format("{}: the file {} is not there, which has tensor {}{}", index,
-                      quoted(name, 200), quoted(tensors.front(), 200),
+      throw PlacedError(
+          {index},
+          fmt::format("the file {} is not there, which has tensor {}{}", quoted(name, 200),
+                      quoted(tensors.front(), 200),
                       tensors.size() == 1 ? "" : fmt::format(" and {} more", tensors.size() - 1)));
     SafetensorsFile &file = files.emplace_back(SafetensorsFile::open(path));
     for (const std::string &tensor : tensors)
       if (!file.find(tensor))
-        throw UserError(fmt::format("{}: tensor {} should be in {}, which has no such tensor",
-                                    index, quoted(tensor, 200), quoted(name, 200)));
+        throw PlacedError({index},
+                          fmt::format("tensor {} should be in {}, which has no such tensor",
+                                      quoted(tensor, 200), quoted(name, 200)));
     for (const FileTensor &tensor : file.tensors())
       if (auto [it, isNew] = firstOf.try_emplace(tensor.name, &name); !isNew)
-        throw UserError(fmt::format("{}: tensor {} is in two files, {} and {}", index,
-                                    quoted(tensor.name, 200), quoted(*it->second, 200),
-                                    quoted(name, 200)));
+        throw PlacedError({index}, fmt::format("tensor {} is in two files, {} and {}",
+                                               quoted(tensor.name, 200), quoted(*it->second, 200),
+                                               quoted(name, 200)));
   }
   return files;
 }

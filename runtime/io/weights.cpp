@@ -1,5 +1,6 @@
 #include "runtime/io/weights.h"
 
+#include "runtime/io/checksum.h"
 #include "runtime/io/json.h"
 #include "runtime/io/types.h"
 #include "runtime/io/weight_shards.h"
@@ -160,12 +161,14 @@ public:
   void require() const {
     std::string name = model_.name.empty() ? "" : " '" + model_.name + "'";
     if (nothingFits())
-      throw UserError(fmt::format(
-          "{}: of another model: it has none of the {} of the model{} ({}), but {}{}", file_.name,
-          plural(static_cast<int64_t>(wanted_), "parameter"), name, firstOf(missing_, 3),
-          unused.empty() ? "nothing" : firstOf(unused, 3),
-          unused.empty() ? ""
-                         : "; " + options_.renameTerm + " FROM=TO takes tensors by other names"));
+      throw PlacedError(
+          {file_.name},
+          fmt::format("of another model: it has none of the {} of the model{} ({}), but {}{}",
+                      plural(static_cast<int64_t>(wanted_), "parameter"), name,
+                      firstOf(missing_, 3), unused.empty() ? "nothing" : firstOf(unused, 3),
+                      unused.empty()
+                          ? ""
+                          : "; " + options_.renameTerm + " FROM=TO takes tensors by other names"));
     std::string problems = ambiguous_;
     problems += lines("missing", options_.partial ? Lines() : missing_);
     problems += lines("another shape", shapes_) + lines("another type", types_);
@@ -175,8 +178,8 @@ public:
     // What may be a missing one by another name.
     if (strict || (!missing_.empty() && !options_.partial))
       problems += lines("not in the model", unused);
-    throw UserError(
-        fmt::format("{} does not fit the model{}:{}{}", file_.name, name, problems, advice_));
+    std::string why = fmt::format("does not fit the model{}:{}{}", name, problems, advice_);
+    throw PlacedError({file_.name}, why, file_.name + " " + why);
   }
 
 private:
@@ -363,10 +366,12 @@ LoadedWeights loadWeights(const WeightFile &file, const rt::Model &model, const 
     const rt::ParamDesc &param = model.params[i];
     if (!match.tensors[i])
       continue;
+    if (options.stop.stop_requested())
+      throw CheckStopped();
     std::vector<uint8_t> converted; // no longer than it is needed: it may be large
     if (std::optional<std::string> reason =
             convertElements(*match.tensors[i], param.dtype, converted))
-      throw UserError(fmt::format("{}: weight '{}': {}", file.name, param.name, *reason));
+      throw PlacedError({file.name}, fmt::format("weight '{}': {}", param.name, *reason));
     if (std::string_view from = match.tensors[i]->type->name; from != fileTypeOf(param.dtype)->name)
       ++result.converted[fmt::format("{} to {}", from, dtypeName(param.dtype))];
     if (auto words = options.words.find(param.name); words != options.words.end())
@@ -439,9 +444,10 @@ void checkVocabulary(const std::string &weightsPath,
       });
   if (!differs)
     return;
-  throw UserError(fmt::format("{}: these weights were made with another vocabulary: {} is stored "
-                              "with them, {} is in use",
-                              weightsPath, quoted(it->second, 200), quoted(now, 200)));
+  throw PlacedError({weightsPath},
+                    fmt::format("these weights were made with another vocabulary: {} is stored "
+                                "with them, {} is in use",
+                                quoted(it->second, 200), quoted(now, 200)));
 }
 
 } // namespace sheaf::io

@@ -22,6 +22,7 @@
 #include <functional>
 #include <map>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -100,6 +101,8 @@ struct LoadOptions {
   /// What to do about other shapes, as the end of the error; gets those of the file for the
   /// parameters that it has. May be empty.
   std::function<std::string(const std::map<std::string, std::vector<int64_t>> &)> adviseShapes;
+  /// Asked for, ends the loading before the next weight by a CheckStopped.
+  std::stop_token stop;
 };
 
 struct LoadedWeights {

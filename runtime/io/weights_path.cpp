@@ -43,10 +43,12 @@ std::string weightsFile(const std::string &path) {
     hint = "; " + firstOf(pickles) +
            ", a Python pickle, is not read: save_pretrained of the "
            "library transformers writes safetensors";
-  throw UserError(fmt::format(
-      "{}: a directory without best.safetensors, the weights of a training that were best, and "
-      "without model.safetensors or model.safetensors.index.json{}",
-      path, hint));
+  throw PlacedError(
+      {path},
+      fmt::format(
+          "a directory without best.safetensors, the weights of a training that were best, and "
+          "without model.safetensors or model.safetensors.index.json{}",
+          hint));
 }
 
 std::string fileBeside(const std::string &path, const std::string &name) {

@@ -28,11 +28,14 @@ struct ErrorPlace {
   std::string field = {};       ///< in it, as a path: `$.words[2]`
 };
 
-/// An error in a file: what() is `FILE:LINE:COLUMN: FIELD: MESSAGE`, of these what is known.
+/// An error in a file: what() is `FILE:LINE:COLUMN: FIELD: MESSAGE`, of these what is known, or a
+/// text that names the file in its own way.
 class PlacedError : public UserError {
 public:
   PlacedError(ErrorPlace place, const std::string &message)
-      : UserError(textOf(place) + message), place_(std::move(place)), message_(message) {}
+      : PlacedError(place, message, textOf(place) + message) {}
+  PlacedError(ErrorPlace place, const std::string &message, const std::string &text)
+      : UserError(text), place_(std::move(place)), message_(message) {}
 
   const ErrorPlace &place() const { return place_; }
   const std::string &message() const { return message_; }
@@ -48,6 +51,16 @@ private:
 
   ErrorPlace place_;
   std::string message_;
+};
+
+/// A file that cannot be opened or read; `why` as the system says.
+class NotReadable : public PlacedError {
+public:
+  NotReadable(const std::string &file, const std::string &why)
+      : PlacedError({file}, "cannot be read: " + why, "cannot read '" + file + "': " + why) {}
+  /// One that comes from the compiler's library.
+  NotReadable(const std::string &text, const ErrorPlace &place, const std::string &message)
+      : PlacedError(place, message, text) {}
 };
 
 /// What is to be done at one time needs more memory than it may take; less at one time may do.

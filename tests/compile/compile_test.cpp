@@ -364,7 +364,7 @@ TEST_F(Compiling, TakesWeights) {
   EXPECT_NE(messageOf([&] { sheaf::compile(options); }, SHEAF_INVALID).find(options.weights),
             std::string::npos);
   options.weights = "/nowhere.safetensors";
-  EXPECT_NE(messageOf([&] { sheaf::compile(options); }, SHEAF_INVALID).find("/nowhere"),
+  EXPECT_NE(messageOf([&] { sheaf::compile(options); }, SHEAF_NOT_READABLE).find("/nowhere"),
             std::string::npos);
   // What no parameter takes is told.
   options.text = "param w : f32[2, 2] = ones\nparam b : f32[2] = constant(3)\n"

@@ -2,6 +2,7 @@
 #include "tests/artefact/message_of.h"
 
 #include "sheaf/compiler.hpp"
+#include "sheaf/gradients.hpp"
 #include "sheaf/train.hpp"
 
 #include <filesystem>
@@ -81,10 +82,51 @@ TEST_F(Errors, OfDataHaveFileLineInstanceAndField) {
   expectPlace(error, words, 3, 0, -1, "");
   EXPECT_EQ(error.what(), words + ":3: " + error.message());
   // What has no place has a message.
-  error = errorOf([&] { sheaf::readValues(model, directory / "nowhere"); });
-  EXPECT_EQ(error.status(), SHEAF_NOT_READABLE);
+  error = errorOf([&] {
+    sheaf::readValues(model, lines, [] {
+      sheaf_read_options none{};
+      none.format = "none";
+      return none;
+    }());
+  });
   expectPlace(error, "", 0, 0, -1, "");
   EXPECT_EQ(error.message(), error.what());
+}
+
+TEST_F(Errors, OfFilesNameThem) {
+  sheaf::CompileOptions options = ofText("param w : f32[2] = ones\nfn main(x: int) -> int = x\n");
+  sheaf::Model model = sheaf::compile(options);
+  sheaf::Session session;
+  std::string nowhere = directory / "nowhere", bad = write("bad.safetensors", "no weights at all");
+  auto expectFile = [&](sheaf_status status, const std::string &file, auto &&call) {
+    sheaf::Error error = errorOf(call);
+    EXPECT_EQ(error.status(), status) << error.what();
+    expectPlace(error, file, 0, 0, -1, "");
+    EXPECT_NE(std::string(error.what()).find(error.message()), 0u);
+  };
+  auto compileWith = [&](auto member, const std::string &file) {
+    return [&, member, file] {
+      sheaf::CompileOptions with = options;
+      with.*member = file;
+      sheaf::compile(with);
+    };
+  };
+  auto load = [&](const std::string &file) {
+    return [&, file] { sheaf::loadWeights(session, model, file); };
+  };
+  expectFile(SHEAF_NOT_READABLE, nowhere, [&] { sheaf::readValues(model, nowhere); });
+  expectFile(SHEAF_NOT_READABLE, nowhere, [&] { sheaf::Words::load(nowhere); });
+  expectFile(SHEAF_NOT_READABLE, nowhere, [&] { sheaf::Model opened(nowhere); });
+  expectFile(SHEAF_NOT_READABLE, nowhere, load(nowhere));
+  expectFile(SHEAF_NOT_READABLE, nowhere, compileWith(&sheaf::CompileOptions::weights, nowhere));
+  expectFile(SHEAF_NOT_READABLE, nowhere, compileWith(&sheaf::CompileOptions::wordsOf, nowhere));
+  expectFile(SHEAF_INVALID, bad, load(bad));
+  expectFile(SHEAF_INVALID, bad, compileWith(&sheaf::CompileOptions::weights, bad));
+  expectFile(SHEAF_NOT_AN_ARTEFACT, bad, [&] { sheaf::Model opened(bad); });
+  sheaf::saveWeights(session, model, directory / "one.safetensors");
+  options = ofText("param v : f32[3] = ones\nfn main(x: int) -> int = x\n");
+  model = sheaf::compile(options);
+  expectFile(SHEAF_INVALID, directory / "one.safetensors", load(directory / "one.safetensors"));
 }
 
 TEST_F(Errors, OfSourcesHaveThePlaceOfTheFirst) {

@@ -161,7 +161,25 @@ TEST_F(WeightFiles, NamesAreMapped) {
   how = {};
   name = path("nowhere.safetensors");
   before = weights(session, model);
-  refused("nowhere.safetensors");
+  messageOf([&] { sheaf::loadWeights(session, model, name, how); }, SHEAF_NOT_READABLE);
+  EXPECT_EQ(weights(session, model), before);
+}
+
+TEST_F(WeightFiles, LoadingThemIsStopped) {
+  sheaf::Model model = ofText("param a : f32[2] = ones\n"),
+               other = ofText("param a : f32[2] = zeros\n");
+  sheaf::Session session;
+  sheaf::saveWeights(session, other, path("w.safetensors"));
+  std::vector<float> before = weights(session, model);
+  sheaf::LoadWeights how;
+  how.stop.emplace();
+  how.stop->request();
+  auto load = [&] { sheaf::loadWeights(session, model, path("w.safetensors"), how); };
+  messageOf(load, SHEAF_STOPPED);
+  EXPECT_EQ(weights(session, model), before);
+  how.stop.emplace();
+  load();
+  EXPECT_NE(weights(session, model), before);
 }
 
 TEST_F(WeightFiles, OfSeveralFilesAndTypes) {
