@@ -49,16 +49,30 @@ RemoteDevice::~RemoteDevice() {
 
 Ticket RemoteDevice::submit(std::span<const Instruction> instructions) {
   for (const Instruction &instruction : instructions)
-    if (const auto *launches = std::get_if<Launches>(&instruction))
-      spoil(*launches);
+    spoil(instruction);
   std::lock_guard lock(mutex_);
   queue_.push_back({{instructions.begin(), instructions.end()}, trace});
   changed_.notify_all();
   return {++submitted_};
 }
 
-/// What a launch will make the host does not see before it asks.
-void RemoteDevice::spoil(const Launches &launches) {
+/// What an instruction will write the host does not see before it asks.
+void RemoteDevice::spoil(const Instruction &instruction) {
+  if (const auto *launches = std::get_if<Launches>(&instruction))
+    spoilResults(*launches);
+  else if (const auto *copied = std::get_if<CopyRows>(&instruction))
+    spoil({copied->to, copied->from.granules});
+  else if (const auto *filled = std::get_if<FillRows>(&instruction))
+    spoil(filled->rows);
+  else if (const auto *update = std::get_if<Update>(&instruction))
+    spoilValues(*update);
+}
+
+void RemoteDevice::spoil(const RowRange &rows) {
+  memset(host_.host() + rows.begin * kGranuleBytes, 0xFF, rows.granules * kGranuleBytes);
+}
+
+void RemoteDevice::spoilResults(const Launches &launches) {
   for (const ScheduledBucket &bucket : launches.buckets) {
     const KernelDesc &kernel = model_.kernels[bucket.kernel];
     for (int64_t i = 0; i < bucket.count; ++i) {
@@ -66,9 +80,21 @@ void RemoteDevice::spoil(const Launches &launches) {
       uint64_t granules = 0;
       for (const RecordTensor &result : kernel.results)
         granules += granulesOf(result, words);
-      memset(host_.host() +
-                 uint64_t(static_cast<uint32_t>(words[kernel.words - 1])) * kGranuleBytes,
-             0xFF, granules * kGranuleBytes);
+      spoil({static_cast<uint32_t>(words[kernel.words - 1]), granules});
+    }
+  }
+}
+
+void RemoteDevice::spoilValues(const Update &update) {
+  for (const ParamPiece &piece : update.pieces) {
+    const FloatsAt &value = update.operands[piece.param].value;
+    if (value.kind != FloatsAt::Rows)
+      continue;
+    const ParamDesc &desc = model_.params[piece.param];
+    auto stride = static_cast<uint64_t>(rowGranules(matrixOf(desc).columns, desc.dtype));
+    for (int64_t i = piece.begin; i < piece.end; ++i) {
+      uint64_t row = piece.rows ? piece.rows[i] : static_cast<uint64_t>(i);
+      spoil({value.granule + row * stride, stride});
     }
   }
 }

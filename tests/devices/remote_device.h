@@ -59,7 +59,10 @@ private:
   void work();
   void run(const Sequence &sequence);
   void launch(Launches launches);
-  void spoil(const Launches &launches);
+  void spoil(const Instruction &instruction);
+  void spoil(const RowRange &rows);
+  void spoilResults(const Launches &launches);
+  void spoilValues(const Update &update);
 
   const Model &model_;
   CpuDevice inner_;
