@@ -25,6 +25,7 @@ import re
 import sys
 import textwrap
 
+ROOM_LINES = 10  # of a room's README, but for empty ones
 PARAGRAPH_WORDS = 120
 WORDS = {"docs/architecture.md": 2500}
 DESIGN_NOTE_WORDS = 1200
@@ -127,6 +128,9 @@ for folder in FOLDERS + sorted(rooms):
 for room in rooms:
     if includes(room) not in " ".join(texts.get(room + "/README.md", [])):
         complain(room + "/README.md", 1, f"does not say '{includes(room)}'")
+    lines = sum(bool(line) for line in texts.get(room + "/README.md", []))
+    if lines > ROOM_LINES:
+        complain(room + "/README.md", 1, f"{lines} lines: at most {ROOM_LINES}")
 
 # The index names all that is in docs.
 index = os.path.normpath("docs/index.md")
