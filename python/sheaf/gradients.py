@@ -12,6 +12,7 @@ import numpy as np
 
 from . import _native
 from .data import Dataset
+from .elements import FLOATS
 from .errors import InstanceError, InstanceErrors
 from .front import boundary
 from .front.messages import instance_error
@@ -236,7 +237,7 @@ class _Entry:
         return out
 
 
-def _has_floats(about, kind, dtypes=("f32", "f16", "bf16")):
+def _has_floats(about, kind, dtypes=FLOATS):
     seen, pending = set(), [kind]
     while pending:
         number = pending.pop()
@@ -296,7 +297,7 @@ def _single(about, number, value, instance, path, out):
         if value is None:
             continue
         if kind["kind"] == "tensor":
-            if kind["dtype"] in ("f32", "f16", "bf16"):
+            if kind["dtype"] in FLOATS:
                 out.append(([instance], path, _array(value, path)[None]))
             continue
         if kind["kind"] == "list":

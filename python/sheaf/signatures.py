@@ -11,6 +11,7 @@ import typing
 
 import numpy as np
 
+from .elements import ELEMENTS
 from .ops.tensors import NAMES, ShapeError, Tensor, as_array, as_input, describe, type_of
 from .types import TensorType
 
@@ -93,8 +94,7 @@ def _parts(module, annotation, value, bound, what):
                  for i, (part, element) in enumerate(zip(inner, value)))
 
 
-_WANTED = {"f32": np.float32, "bf16": np.float32, "f16": np.float16, "i32": np.int32, "i64": np.int64,
-           "token": np.int32, "bool": np.bool_}
+_WANTED = {name: element.array for name, element in ELEMENTS.items()} | {"token": "int32"}
 
 
 def _of_type(annotation, array, what):

@@ -10,6 +10,8 @@ At run time an annotation is an object that says its element type and its extent
 """
 import re
 
+from .elements import ELEMENTS
+
 __all__ = ["BFloat16", "Bool", "Dim", "Float16", "Float32", "Int32", "Int64", "Token", "TokenOf",
            "Tokens", "TensorType"]
 
@@ -142,8 +144,7 @@ class _Tensors:
         return _NAMES[self.dtype] + (f'["{self.vocabulary}"]' if self.vocabulary else "")
 
 
-_NAMES = {"f32": "Float32", "f16": "Float16", "bf16": "BFloat16", "i32": "Int32", "i64": "Int64",
-          "bool": "Bool", "token": "Tokens"}
+_NAMES = {name: element.annotation for name, element in ELEMENTS.items()} | {"token": "Tokens"}
 
 Float32, Float16, BFloat16 = _Tensors("f32"), _Tensors("f16"), _Tensors("bf16")
 Int32, Int64, Bool = _Tensors("i32"), _Tensors("i64"), _Tensors("bool")

@@ -4,6 +4,7 @@ import re
 import types
 import typing
 
+from ..elements import ELEMENTS
 from ..types import TensorType, Token, TokenOf, _Tensors
 from . import kinds
 
@@ -187,8 +188,7 @@ class Reader:
         return kinds.Option(made) if nothing else made
 
     def _jaxtyping(self, a):
-        names = {"float32": "f32", "float16": "f16", "bfloat16": "bf16", "int32": "i32", "int64": "i64",
-                 "bool": "bool", "bool_": "bool"}
+        names = {called: name for name, element in ELEMENTS.items() for called in element.names}
         found = {names[d] for d in map(str, a.dtypes) if d in names}
         if len(found) != 1:
             raise Unknown(f"{_spelled(a)} is not of one element type", 'Float32[Array, "n hidden"]')

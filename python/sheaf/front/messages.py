@@ -1,11 +1,11 @@
 """Messages of the checker of `.sheaf` in terms of Python: its places, its names, its types."""
 import re
 
+from ..elements import ELEMENTS
 from ..errors import InstanceError
 from .places import compile_error, diagnostic
 
-_TENSORS = {"f32": "Float32", "f16": "Float16", "bf16": "BFloat16", "i32": "Int32", "i64": "Int64",
-            "bool": "Bool"}
+_TENSORS = {name: element.annotation for name, element in ELEMENTS.items()}
 
 
 class _NotAType(Exception):

@@ -162,7 +162,7 @@ class PythonCalls:
             start = "0.0" if kind == FLOAT else "0"
             return Value(Code(("fold(|", a, ", ", x, "| ", a, " + ", item.at(ADD + 1), f", {start}, ",
                                many.code, ")")), kind, nonneg=many.nonneg)
-        if isinstance(element, kinds.Tensor) and element.dtype in (None, "f32", "i32", "i64", "f16", "bf16"):
+        if isinstance(element, kinds.Tensor) and element.dtype not in ("bool", "token"):
             dims = element.dims
             if dims is not None and all(d is not None and (d.isdigit() or d.isidentifier()) for d in dims):
                 start = self.coerce(literal(0), kinds.Tensor(element.dtype or "f32", dims))
