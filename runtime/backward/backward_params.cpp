@@ -17,14 +17,7 @@ int64_t strideOf(const ParamDesc &param) {
   return param.shape.empty() ? 1 : rowGranules(param.shape.back(), param.dtype);
 }
 
-/// Rows of whole tiles, those of AMX apart, and columns of whole panels, of any machine.
-constexpr int64_t kRowUnit = 12, kTileRowUnit = 32, kColumnUnit = 64;
-
 int64_t ceilDivide(int64_t n, int64_t by) { return (n + by - 1) / by; }
-
-/// Multiply-adds that take about as long as copying one float of a row, and as packing it for AMX;
-/// estimates.
-constexpr int64_t kCopyCost = 8, kPackCost = 64;
 
 /// Into how many parts a matrix is cut, down and across.
 struct Parts {
@@ -33,20 +26,19 @@ struct Parts {
 
 /// The cut with the least work for the busiest thread, counted for one row of both factors. Threads
 /// take parts in equal numbers, and every part copies the columns of the rows that it needs.
-Parts partsFor(int64_t rows, int64_t columns, bool tiles, int64_t threads) {
+Parts partsFor(int64_t rows, int64_t columns, const ProductUnits &units, int64_t threads) {
   Parts least{ceilDivide(rows, kProductRows), ceilDivide(columns, kProductColumns)}, best = least;
   if (threads == 1)
     return best;
-  int64_t rowUnit = tiles ? kTileRowUnit : kRowUnit, copyCost = tiles ? kPackCost : kCopyCost;
   int64_t bestCost = INT64_MAX;
-  int64_t mostDown = std::min(ceilDivide(rows, rowUnit), least.down + threads);
-  int64_t mostAcross = std::min(ceilDivide(columns, kColumnUnit), least.across + threads);
+  int64_t mostDown = std::min(ceilDivide(rows, units.rows), least.down + threads);
+  int64_t mostAcross = std::min(ceilDivide(columns, units.columns), least.across + threads);
   for (int64_t down = least.down; down <= mostDown; ++down)
     for (int64_t across = least.across; across <= mostAcross; ++across) {
-      int64_t height = ceilDivide(ceilDivide(rows, rowUnit), down) * rowUnit;
-      int64_t width = ceilDivide(ceilDivide(columns, kColumnUnit), across) * kColumnUnit;
+      int64_t height = ceilDivide(ceilDivide(rows, units.rows), down) * units.rows;
+      int64_t width = ceilDivide(ceilDivide(columns, units.columns), across) * units.columns;
       int64_t cost =
-          ceilDivide(down * across, threads) * (height * width + copyCost * (height + width));
+          ceilDivide(down * across, threads) * (height * width + units.copyCost * (height + width));
       if (cost < bestCost)
         best = {down, across}, bestCost = cost;
     }
@@ -76,10 +68,9 @@ uint32_t Backward::paramOf(uint32_t granule) const {
 void Backward::addProducts(const Job &job, const uint32_t *right, uint32_t sums,
                            std::vector<ProductRecord> &products) const {
   const ParamDesc &param = model_.params[job.param];
-  bool tiles = device_.facts().tileProducts;
-  auto [down, across] = partsFor(job.rowCount, job.columnCount, tiles, device_.facts().threads);
-  Cuts rows(job.rowCount, down, tiles ? kTileRowUnit : kRowUnit),
-      columns(job.columnCount, across, kColumnUnit);
+  const ProductUnits &units = device_.facts().products;
+  auto [down, across] = partsFor(job.rowCount, job.columnCount, units, device_.facts().threads);
+  Cuts rows(job.rowCount, down, units.rows), columns(job.columnCount, across, units.columns);
   auto word = [](int64_t value) { return static_cast<uint32_t>(value); };
   for (int64_t i = 0; i < down; ++i)
     for (int64_t j = 0; j < across; ++j) {

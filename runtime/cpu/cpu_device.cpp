@@ -18,7 +18,7 @@ static const CpuCode &checkedCode(const Model &model) {
 }
 
 CpuDevice::CpuDevice(const DeviceSetup &setup)
-    : Device({.threads = setup.threads, .tileProducts = hasTileProducts(setup.model)}),
+    : Device({.threads = setup.threads, .products = cpuCode(setup.model).productUnits()}),
       rows_(setup.model.paramGranules, setup.rowBytes,
             setup.model.stored ? std::optional(setup.model.stored->params) : std::nullopt),
       weights_(setup.model, rows_.host(), setup.meter, setup.packed),

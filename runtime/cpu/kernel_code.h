@@ -88,7 +88,7 @@ struct CpuCode final : KernelCode {
   std::string_view target() const override { return kTarget; }
   uint64_t scratchBytes() const override;
   PackedBytes packedBytes(const Model &model) const override;
-  bool tileProducts() const override { return tiles; }
+  ProductUnits productUnits() const override;
   std::set<std::string> libraries() const override;
 };
 

@@ -450,9 +450,16 @@ template <typename Record, typename Member> uint32_t wordOf(Member Record::*memb
                                sizeof(int32_t));
 }
 
+/// Whether gradients of weights are products of bf16 factors, by AMX.
+bool hasTileProducts(const CpuCode &code) { return code.tiles && kTileProducts; }
+
 } // namespace
 
-bool hasTileProducts(const Model &model) { return cpuCode(model).tiles && kTileProducts; }
+/// Rows of whole tiles, and columns of whole panels, of any machine. The costs, of copying a float
+/// and of packing it for AMX, are estimates.
+ProductUnits CpuCode::productUnits() const {
+  return hasTileProducts(*this) ? ProductUnits{32, 64, 64} : ProductUnits{12, 64, 8};
+}
 
 void addNativeKernels(Model &model, bool fma, bool serpentine) {
   CpuCode &code = cpuCode(model);
@@ -461,7 +468,7 @@ void addNativeKernels(Model &model, bool fma, bool serpentine) {
   model.kernels.back().bytes = {{kGranuleBytes, {granules, wordOf(&SumRecord::count)}},
                                 {kGranuleBytes, {granules}}};
   code.kernels.emplace_back().fn = sumsFor();
-  bool tiles = hasTileProducts(model);
+  bool tiles = hasTileProducts(code);
   model.kernels.push_back(describe("weight gradients", kRecordWords<ProductRecord>));
   KernelDesc &product = model.kernels.back();
   uint32_t rows = wordOf(&ProductRecord::rows), columns = wordOf(&ProductRecord::columns);

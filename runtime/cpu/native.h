@@ -15,8 +15,6 @@ namespace sheaf::rt {
 /// Floats of a granule.
 constexpr int64_t kGranuleFloats = kGranuleBytes / 4;
 
-/// Whether gradients of weights are products of bf16 factors, by AMX.
-bool hasTileProducts(const Model &model);
 /// Adds them to a model. `fma`: whether the model's code has fused multiply-adds. `serpentine`:
 /// whether they may walk gradients there and back.
 void addNativeKernels(Model &model, bool fma, bool serpentine);

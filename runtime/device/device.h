@@ -87,10 +87,10 @@ struct DeviceSetup {
 
 /// What those above a device may know of it.
 struct DeviceFacts {
-  unsigned threads = 1;      ///< among which launches are divided
-  bool sharesRows = true;    ///< the host's rows are the device's: CopyIn and CopyOut do nothing
-  bool computes = true;      ///< else rows and weights have no values, and cannot be asked for
-  bool tileProducts = false; ///< products of ProductRecord have bf16 factors, in tiles
+  unsigned threads = 1;   ///< among which launches are divided
+  bool sharesRows = true; ///< the host's rows are the device's: CopyIn and CopyOut do nothing
+  bool computes = true;   ///< else rows and weights have no values, and cannot be asked for
+  ProductUnits products;  ///< of ProductRecord
 };
 
 class Device : public RowMemory {

@@ -28,6 +28,13 @@ struct PackedBytes {
   std::vector<std::vector<size_t>> onlyIn;
 };
 
+/// How the product of a gradient is best cut into parts for several threads: at whole units of rows
+/// and columns, each part copying the columns of the rows that it needs.
+struct ProductUnits {
+  int64_t rows = 1, columns = 1;
+  int64_t copyCost = 1; ///< of one float, in multiply-adds
+};
+
 class KernelCode {
 public:
   virtual ~KernelCode() = default;
@@ -38,8 +45,7 @@ public:
   virtual uint64_t scratchBytes() const = 0;
   /// Throws InternalError when weights are used that `model` does not have.
   virtual PackedBytes packedBytes(const Model &model) const = 0;
-  /// Whether products of gradients have factors in bf16 (DeviceFacts::tileProducts).
-  virtual bool tileProducts() const = 0;
+  virtual ProductUnits productUnits() const = 0;
   /// The libraries beside this one that it calls, by name.
   virtual std::set<std::string> libraries() const = 0;
 };

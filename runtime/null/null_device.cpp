@@ -11,7 +11,7 @@ namespace sheaf::rt {
 NullDevice::NullDevice(const DeviceSetup &setup)
     : Device({.threads = setup.threads,
               .computes = false,
-              .tileProducts = setup.model.code && setup.model.code->tileProducts()}),
+              .products = setup.model.code ? setup.model.code->productUnits() : ProductUnits()}),
       model_(setup.model),
       rows_(setup.model.paramGranules, setup.rowBytes,
             setup.model.stored ? std::optional(setup.model.stored->params) : std::nullopt),

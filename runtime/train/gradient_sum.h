@@ -27,7 +27,7 @@ struct Model;
 /// they come from. An element that a part has no gradient for is 0 in it.
 class GradientSum {
 public:
-  /// On the host.
+  /// On the host, for gradients of several sessions, each on a device of its own.
   explicit GradientSum(const Model &model);
   /// Where a session has its rows, which must outlive it. add() throws OutOfMemory.
   explicit GradientSum(Session &session);

@@ -32,7 +32,7 @@ void copyRows(const RowMemory &to, const RowMemory &from, const RowRange &rows) 
 RemoteDevice::RemoteDevice(const DeviceSetup &setup)
     : Device({.threads = setup.threads,
               .sharesRows = false,
-              .tileProducts = cpuCode(setup.model).tiles}),
+              .products = cpuCode(setup.model).productUnits()}),
       model_(setup.model), inner_(setup),
       host_(setup.model.paramGranules, setup.rowBytes,
             setup.model.stored ? std::optional(setup.model.stored->params) : std::nullopt),

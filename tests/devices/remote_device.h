@@ -15,7 +15,8 @@
 namespace sheaf::rt::test {
 
 /// The processor's kernels on rows of their own, which no one outside knows the address of. The
-/// host's range holds what was copied, and nothing where results are to come. Sequences are done
+/// host's range holds what was copied, and what spoils all that is computed of it where something
+/// is to be written (rows are smaller than the pages that could be protected). Sequences are done
 /// late, on another thread, launches that do not depend on each other in another order each time.
 class RemoteDevice final : public Device {
 public:
