@@ -3,7 +3,8 @@
 
 A change of structure changes no bit. For each model of models/ digests.json holds one of its
 results, of its weights after one step of plain descent over all its data (its gradients), and of
-its weights after a short training, by numeric class: precision, how factors of products in bf16 are
+its weights after a short training, or, of those that read files of others, the results of each entry
+with the files of tests/checkpoints, by numeric class: precision, how factors of products in bf16 are
 summed, and whether the processor has fused multiply-adds (docs/numerics.md). What this machine can
 run is compared. Where bits change on purpose, --write makes the file anew for the classes that this
 machine has; the change says why. With --share one of so many is compared.
@@ -19,6 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.join(HERE, "..", "..")
 FILE = os.path.join(HERE, "digests.json")
+CHECKPOINTS = os.path.join(HERE, "..", "checkpoints")
 sys.path.insert(0, os.path.join(HERE, ".."))
 from models import LOSSES, MODELS
 
@@ -51,6 +53,26 @@ def results(sheaf, name, options, work):
     path = os.path.join(ROOT, "models", name + ".sheaf")
     made = command([sheaf, "run", path, "--data", data(MODELS[name], work), *options])
     return digest(made.stdout.encode()) if made.returncode == 0 else made.stderr
+
+
+def checkpoint_results(sheaf, name, options, work):
+    """What all its entries give of the texts that PyTorch was asked of."""
+    directory = os.path.join(CHECKPOINTS, name)
+    with open(os.path.join(directory, "expected.json"), encoding="utf-8") as stream:
+        expected = json.load(stream)
+    answers = ""
+    for entry in sorted(set(expected) - {"by", "texts"}):
+        path = os.path.join(work, "data.jsonl")
+        with open(path, "w", encoding="utf-8") as stream:
+            for text, answer in zip(expected["texts"], expected[entry], strict=True):
+                given = {"text": text, "count": len(answer)} if entry == "generate" else text
+                stream.write(json.dumps(given) + "\n")
+        made = command([sheaf, "run", os.path.join(ROOT, "models", name + ".sheaf"), "--entry", entry,
+                        "--data", path, "--weights", directory + "/", *options])
+        if made.returncode:
+            return made.stderr
+        answers += made.stdout
+    return digest(answers.encode())
 
 
 def weights(sheaf, name, loss, course, options, work):
@@ -90,7 +112,7 @@ def command(words):
 
 def main():
     sheaf = os.path.abspath(sys.argv[1])
-    full = "SHEAF_FULL" in os.environ
+    full = os.environ.get("SHEAF_FULL") == "1"
     # One of so many; the plans for odd caches are a second look at the same bits.
     share = 1 if full or "--share" not in sys.argv else int(sys.argv[sys.argv.index("--share") + 1])
     caches_share = 1 if full else 36
@@ -101,10 +123,13 @@ def main():
         if kind not in kept and "--write" not in sys.argv:
             print(f"no digests are kept of {kind}")  # made on a machine of another class
             continue
-        options = options + ["--dim", "hidden=24", "--seed", "1"]
+        made_here = options + ["--dim", "hidden=24", "--seed", "1"]
         for caches in [[]] + ([] if "--write" in sys.argv else CACHES):
-            planned = options + caches
+            planned = made_here + caches
             some = [(kind, name, "results", results, (sheaf, name, planned)) for name in sorted(MODELS)]
+            some += [(kind, name, "results", checkpoint_results, (sheaf, name, options + caches))
+                     for name in sorted(os.listdir(CHECKPOINTS))
+                     if os.path.isdir(os.path.join(CHECKPOINTS, name))]
             for name, loss in LOSSES.items():
                 for course in ["gradients"] if caches else COURSES:
                     some.append((kind, name, course, weights, (sheaf, name, loss, course, planned)))
