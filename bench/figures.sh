@@ -21,7 +21,7 @@ line() {
 }
 
 # Shares of the peak are of programs all of whose records run.
-all=(--without identical-records)
+all=(--without memoise-records)
 line "treelstm, hidden 256, batch 64" treelstm --batch 64 --dim hidden=256 "${all[@]}"
 line "treelstm, hidden 512, batch 64" treelstm --batch 64 --dim hidden=512 "${all[@]}"
 line "treelstm, hidden 32, batch 64" treelstm --batch 64 --dim hidden=32 "${all[@]}"
@@ -29,7 +29,7 @@ line "mvrnn, hidden 64, batch 64" mvrnn --batch 64 --dim hidden=64 "${all[@]}"
 line "mvrnn, hidden 128, batch 64" mvrnn --batch 64 --dim hidden=128 "${all[@]}"
 line "treelstm, hidden 512, batch 256, one and two threads" treelstm --batch 256 \
   --dim hidden=512 --threads 1,2 "${all[@]}"
-line "treelstm, hidden 256, batch 64, identical records run once" treelstm --batch 64 \
+line "treelstm, hidden 256, batch 64, memoised records run once" treelstm --batch 64 \
   --dim hidden=256
 
 printf '\nmemory, treelstm, hidden 512, batch 256\n'

@@ -130,7 +130,7 @@ int run(int64_t instances, int64_t hidden, int repetitions) {
   driver::CompileOptions options;
   options.dims["hidden"] = hidden;
   // Every step of every mini-batch is to run.
-  options.without.insert("identical-records");
+  options.without.insert("memoise-records");
   std::unique_ptr<driver::CompiledModel> model = driver::compile(source, options, diags);
   if (!model)
     fail("the model does not compile");

@@ -5,7 +5,7 @@
 
 Needs build/bin/sheaf (./demo makes it) and an otherwise idle core. One thread; the first instances
 of models/data, at the sizes that the models have by default. Records that are the same are computed
-each time (--without identical-records,fold-weights), so both sides do the same work.
+each time (--without memoise-records,fold-weights), so both sides do the same work.
 
 A cell is the time of one at a time over the time batched: the median of so many pairs of runs in
 turn, and where the median is below 1 the pairs' interval of 95 % (of few pairs, all).
@@ -28,7 +28,7 @@ def times(model, batches, seconds):
     """{(engine, batch): milliseconds} of one run that takes the engines in turn."""
     command = [SHEAF, "bench", models.path_of(model), "--data", models.data_of(model), "--batch",
                ",".join(map(str, batches)), "--repetitions", "5", "--seconds", str(seconds),
-               "--without", "identical-records,fold-weights", "--format", "json"]
+               "--without", "memoise-records,fold-weights", "--format", "json"]
     run = subprocess.run(command, capture_output=True, text=True)
     if run.returncode:
         sys.exit(f"{' '.join(command)}\n{run.stderr}")

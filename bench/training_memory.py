@@ -37,7 +37,7 @@ def main():
             stream.write("\n".join(trees) + "\n")
         subprocess.run([SHEAF, "train", ROOT + "/models/treelstm.sheaf", "--data",
                         work + "/trees.txt", "--dim", f"hidden={given.hidden}", "--batch",
-                        str(len(trees)), "--epochs", "2", "--without", "identical-records", "-o",
+                        str(len(trees)), "--epochs", "2", "--without", "memoise-records", "-o",
                         work + "/run"], check=True, capture_output=True)
         with open(work + "/run/last.safetensors", "rb") as stream:
             header = json.loads(stream.read(struct.unpack("<Q", stream.read(8))[0]))

@@ -73,7 +73,7 @@ def main():
                 data = os.path.join(directory, f"{kind_of(entry)}_{hidden}.jsonl")
                 text = ablation.sheaf(
                     "bench", PROGRAM, "--entry", entry, "--data", data, "--dim", f"hidden={hidden}",
-                    "--engine", "batched", "--without", "identical-records", "--seconds",
+                    "--engine", "batched", "--without", "memoise-records", "--seconds",
                     args.seconds, "--batch", ",".join(map(str, args.batches)), "--format", "json",
                     *args.options.split())
                 return json.loads(text)

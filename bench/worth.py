@@ -42,7 +42,7 @@ PROGRAMS = [
     ("code-motion", "lattice", "lattices", ["hidden=64"], [8, 64]),
     ("blocks", "treelstm", "trees", [], [8, 64]),
     ("split-blocks", None, "trees", [], [8, 64]),
-    ("identical-records", "treelstm", "trees", [], [8, 64]),
+    ("memoise-records", "treelstm", "trees", [], [8, 64]),
     ("ghosts", None, "kinds", [], [2, 8]),
     ("phases", None, "trees", [], [8, 64]),
     ("fork-calls", "drnn", "trees", [], [8, 64]),

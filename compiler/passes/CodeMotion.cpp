@@ -20,7 +20,7 @@
 //
 // Light code moves only where it becomes part of one group, and takes nothing but results of that
 // group, constants, and what the group is made of already. So no record comes later than it did,
-// records are memoised as often (identical-records), and no kernel runs apart from its like.
+// records are memoised as often (memoise-records), and no kernel runs apart from its like.
 //
 //===----------------------------------------------------------------------===//
 

@@ -29,7 +29,7 @@ class HoistProducts {
 public:
   HoistProducts(ModuleOp module, PassContext &context)
       : module_(module), context_(context), precedence_(module),
-        findsAgain_(!context.isOff("identical-records")), takesRows_(!context.isOff("hoist-rows")) {
+        findsAgain_(!context.isOff("memoise-records")), takesRows_(!context.isOff("hoist-rows")) {
   }
 
   void run() {
@@ -160,7 +160,7 @@ PassRecord hoistProductsPass() {
               "Products of what no recursion around them carries stand in blocks of their own, "
               "also where the program multiplies it together with a state: they run for all "
               "elements at once. Those of a row that a token names do so wherever something else "
-              "takes them, and not again for a token that was seen before (identical-records).",
+              "takes them, and not again for a token that was seen before (memoise-records).",
           .run = hoistProducts,
           .switches = {{"hoist-rows", "not only products of tokens' rows are hoisted, but also "
                                       "those of an instance's own tensors, which takes a row for "

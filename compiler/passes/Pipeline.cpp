@@ -73,7 +73,7 @@ static const std::vector<PassRecord> &pipeline() {
       // Its blocks are what the kernel generator takes, its records what the host code makes.
       PASS(formBlocksPass),
       // Marks records, so it comes when there are some.
-      PASS(identicalRecordsPass),
+      PASS(memoiseRecordsPass),
       // Only now is it known how many records stand in a branch.
       PASS(ghostsPass),
       // After the last pass that makes or drops a record.

@@ -84,7 +84,7 @@ int main(int argc, char **argv) try {
   options.wordsOf = file;
   options.wordsFormat = format;
   options.training = what == "train";
-  options.without = {"identical-records"}; // the data are the same lines again and again
+  options.without = {"memoise-records"}; // the data are the same lines again and again
   sheaf::Model model = sheaf::compile(options);
   sheaf_read_options reading{};
   reading.format = format.c_str();

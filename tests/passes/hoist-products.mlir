@@ -1,8 +1,8 @@
 // RUN: sheaf-opt --order-sums --hoist-invariants --hoist-products=remarks=1 %s 2>&1 | FileCheck %s
-// RUN: sheaf-opt --order-sums --hoist-products=without=identical-records %s | FileCheck %s --check-prefix=OFF
+// RUN: sheaf-opt --order-sums --hoist-products=without=memoise-records %s | FileCheck %s --check-prefix=OFF
 // RUN: sheaf-opt --order-sums --hoist-products=without=hoist-rows %s | FileCheck %s --check-prefix=TOKENS
 // RUN: sheaf-opt --sheaf-pipeline="entry=cell" %s | FileCheck %s --check-prefix=BLOCKS
-// Without identical-records, only in loops.
+// Without memoise-records, only in loops.
 // OFF-LABEL: func.func @cell
 // OFF-NOT: sheaf.apart
 // OFF-LABEL: func.func @lists

@@ -1,6 +1,6 @@
 // RUN: sheaf-opt --inline --specialise --simplify %s | FileCheck %s
 // RUN: sheaf-opt --inline --specialise --simplify --expand-operators --form-blocks %s | FileCheck %s --check-prefix=BLOCKS
-// RUN: sheaf-opt --inline --specialise --simplify --expand-operators --form-blocks --identical-records %s | FileCheck %s --check-prefix=ONCE
+// RUN: sheaf-opt --inline --specialise --simplify --expand-operators --form-blocks --memoise-records %s | FileCheck %s --check-prefix=ONCE
 
 // What draws is never made twice, so its records are not looked up.
 // ONCE: sheaf.record

@@ -157,7 +157,7 @@ def commands():
         assert value["ok"] and value["same_bits"] == (not value["libraries"]) != value["repeats"]
         # A mini-batch of one is the mean instance, not the first.
         rows = run("bench", "bench", "--batch", "1,2,6", "--repetitions", "2", "--seconds", "0.01",
-                   "--engine", "batched", "--without", "identical-records")
+                   "--engine", "batched", "--without", "memoise-records")
         assert [(row["batch"], row["mini_batches"]) for row in rows] == [(1, 6), (2, 3), (6, 1)]
         assert len({round(row["records"] * row["mini_batches"], 6) for row in rows}) == 1, rows
         assert len({round(row["gflop"] * row["mini_batches"], 12) for row in rows}) == 1, rows

@@ -45,7 +45,7 @@ const lineText = place => (fileOf(place) === D.source.name ? 'line ' : fileOf(pl
     [digits(rows, 1), 'rows a launch, ' + count(M.launches.length, 'launch', 'launches')],
     [ms(lost), 'lost to few rows (' + percent(share) + ')', share >= 0.2 ? 'bad' : share < 0.05 && rows >= 2 ? 'good' : ''],
     [peak > 0 ? percent(flop / peak) : '–', 'of peak inside kernels' + (M.peak_too_low ? ', measured too low' : '')],
-    [digits(M.saved_records, 0), 'identical records saved, of ' + digits(M.saved_records + M.records, 0)],
+    [digits(M.saved_records, 0), 'memoised records, of ' + digits(M.saved_records + M.records, 0)],
     ['least_launches' in M ? digits(M.least_launches, 0) : '–', 'launches that any order needs'],
     [digits(M.flushes.filter(f => f.demanded).length, 0), 'flushes for reads, ' + count(M.waits, 'wait')],
     [bytes(top), 'memory at most'],

@@ -1,5 +1,5 @@
 // RUN: sheaf-opt --sheaf-pipeline="entry=main remarks=1" %s 2>&1 | FileCheck %s
-// RUN: sheaf-opt --sheaf-pipeline="entry=main without=identical-records" %s | FileCheck %s --check-prefix=OFF
+// RUN: sheaf-opt --sheaf-pipeline="entry=main without=memoise-records" %s | FileCheck %s --check-prefix=OFF
 // OFF-NOT: sheaf.once
 
 // A tree whose leaves are words or vectors of the instance's own: what is made of words may be met

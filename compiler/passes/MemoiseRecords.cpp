@@ -1,4 +1,4 @@
-//===- IdenticalRecords.cpp - Records that may have been made before ------===//
+//===- MemoiseRecords.cpp - Records that may have been made before --------===//
 //
 // Host code looks a marked record up before it makes it (runtime/walk/known.h). Which ones are
 // worth it: a record can only repeat when its arguments can, and a float that came with the
@@ -199,21 +199,21 @@ private:
   llvm::DenseMap<Value, SmallVector<Value, 2>> reaches_; ///< what is fresh when each is
 };
 
-LogicalResult markIdenticalRecords(ModuleOp module, PassContext &context) {
+LogicalResult markMemoiseRecords(ModuleOp module, PassContext &context) {
   RepeatFinder(module, context).run();
   return success();
 }
 
 } // namespace
 
-PassRecord identicalRecordsPass() {
+PassRecord memoiseRecordsPass() {
   return {
-      .name = "identical-records",
+      .name = "memoise-records",
       .description =
           "Records whose arguments may be met again (made of parameters, tokens and ints, not of "
           "the instance's own tensors) are looked up: two with the same arguments run once in "
           "a mini-batch, and those of parameters' rows alone once until the weights change.",
-      .run = markIdenticalRecords,
+      .run = markMemoiseRecords,
       .after = Level::Blocks};
 }
 
