@@ -1,9 +1,9 @@
-# sheaf_library(NAME [MLIR] [FUZZED] [RUN_LONG] SOURCES a.cpp ... [LINK lib ...]): a static library of
-#   this project; FUZZED: of the compiler, and a fuzzer's; RUN_LONG: of the compiler, but tests run it
-#   long, so it is optimised under a sanitizer.
+# sheaf_library(NAME [MLIR] [RUN_LONG] [FUZZED] SOURCES a.cpp ... [LINK lib ...]): a static library of
+#   this project; RUN_LONG, FUZZED: by tests and by fuzzers, so it is optimised under a sanitizer.
 # sheaf_executable(NAME [MLIR] SOURCES ... [LINK ...]): a program.
-# sheaf_test(NAME [MLIR] SOURCES ... [LINK ...] [NOT_SANITIZED PATTERN]): a GoogleTest program, each
-#   of its tests known to CTest; under a sanitizer one for CTest, without the tests of that pattern.
+# sheaf_test(NAME [MLIR] SOURCES ... [LINK ...] [NOT_SANITIZED PATTERN] [SANITIZED_SHARE N]): a
+#   GoogleTest program, each of its tests known to CTest; under a sanitizer one for CTest, without the
+#   tests of that pattern, and of the others one in N.
 # MLIR: the sources include MLIR or LLVM headers (adds their include paths, the shared precompiled
 # header and the shared libraries). Only targets that say so can include them.
 
@@ -39,9 +39,8 @@ function(sheaf_use_pch target name)
                                            $<TARGET_PROPERTY:${name},INTERFACE_COMPILE_OPTIONS>)
 endfunction()
 
-# A program under a sanitizer is run once or twice: its own files are not optimised, nor is the
-# compiler, which takes three times as long to compile otherwise. The run time is: tests run it long.
-# (What is compiled with one precompiled header has one level.)
+# Under a sanitizer only what tests run long is optimised: all else takes three times as long to
+# compile otherwise. (What is compiled with one precompiled header has one level.)
 if(SHEAF_SANITIZE)
   set(run_once -O0)
 endif()
@@ -60,6 +59,10 @@ if(SHEAF_TESTS)
   _sheaf_pch(sheaf_test_pch OPTIONS ${tested}
              HEADERS ${CMAKE_SOURCE_DIR}/cmake/pch_std.h <gtest/gtest.h>)
   target_link_libraries(sheaf_test_pch PRIVATE GTest::gtest)
+endif()
+set(sheaf_rarely_run_pch sheaf_std_pch)
+if(SHEAF_SANITIZE AND SHEAF_TESTS)
+  set(sheaf_rarely_run_pch sheaf_test_pch)
 endif()
 
 # What headers instantiate takes longer to compile than what is in most files. Where nobody edits,
@@ -99,10 +102,9 @@ endfunction()
 function(sheaf_library name)
   add_library(${name} STATIC)
   cmake_parse_arguments(ARG "FUZZED" "" "" ${ARGN})
-  set(pch sheaf_std_pch)
-  if(SHEAF_SANITIZE AND SHEAF_TESTS AND NOT ARG_FUZZED AND
-     CMAKE_CURRENT_SOURCE_DIR MATCHES "^${CMAKE_SOURCE_DIR}/compiler/")
-    set(pch sheaf_test_pch)
+  set(pch ${sheaf_rarely_run_pch})
+  if(ARG_FUZZED OR "RUN_LONG" IN_LIST ARGN)
+    set(pch sheaf_std_pch)
   endif()
   _sheaf_target(${name} ${ARG_UNPARSED_ARGUMENTS} PCH ${pch})
   sheaf_unity(${name})
@@ -120,7 +122,7 @@ function(sheaf_executable name)
 endfunction()
 
 function(sheaf_test name)
-  cmake_parse_arguments(ARG "" "NOT_SANITIZED" "" ${ARGN})
+  cmake_parse_arguments(ARG "" "NOT_SANITIZED;SANITIZED_SHARE" "" ${ARGN})
   add_executable(${name})
   _sheaf_target(${name} ${ARG_UNPARSED_ARGUMENTS} PCH sheaf_test_pch)
   if("MLIR" IN_LIST ARGN)
@@ -133,6 +135,10 @@ function(sheaf_test name)
     # Starting a program takes a sanitizer longer than most tests.
     add_test(NAME ${name} COMMAND ${name} --gtest_brief=1 --gtest_filter=-${ARG_NOT_SANITIZED})
     set_tests_properties(${name} PROPERTIES TIMEOUT 900)
+    if(ARG_SANITIZED_SHARE)
+      set_tests_properties(${name} PROPERTIES
+        ENVIRONMENT "GTEST_TOTAL_SHARDS=${ARG_SANITIZED_SHARE};GTEST_SHARD_INDEX=0")
+    endif()
   else()
     gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
   endif()

@@ -155,7 +155,7 @@ if grep -n -i -E '\b(tile|panel|register|lane|cache)s?\b' "${plan[@]}"; then
 fi
 
 mapfile -t records < <(sources compiler/passes compiler/analysis compiler/oracle compiler/host compiler/model)
-if grep -n -H -E '(applyOne|ops::apply|reduceAxis)\(\w+, *"|ApplyOp::create\([^"]*"|getOp\(\) *[!=]= *"|(record|op)[a-z]*(\.|->)name *[!=]= *"' \
+if grep -n -H -E '(applyOne|ops::apply|reduceAxis)\(\w+, *"|ApplyOp::create\([^"]*"|getOp\(\) *[!=]= *"|ops::(find|get|record)[A-Za-z]*\("|[nN]ame(\(\))? *[!=]= *"[a-z]' \
   "${records[@]}"; then
   echo "a pass or an interpreter names an operator: ask its record, make it by compiler/ops/Make.h" >&2
   bad=1

@@ -22,7 +22,7 @@ OneKernel::OneKernel(const std::string &text, const std::map<std::string, int64_
   compile.targetCaches = options.targetCaches;
   compile.precision = options.precision;
   // Looked up, equal rows would be computed once.
-  compile.without.insert("identical-records");
+  compile.without.insert("memoise-records");
   model_ = driver::compile(source_, compile, diags_);
   if (!model_)
     throw UserError("the model of a kernel does not compile: " + diags_.render());

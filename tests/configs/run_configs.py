@@ -99,7 +99,7 @@ def main():
     runner = programs.Runner(sheaf)
     paths = sys.argv[3:] or sorted(glob.glob(os.path.join(HERE, "..", "programs", "*.sheaf")) +
                                    glob.glob(os.path.join(HERE, "..", "..", "models", "*.sheaf")))
-    everything = bool(sys.argv[3:]) or os.environ.get("SHEAF_FULL", "") not in ("", "0")
+    everything = bool(sys.argv[3:]) or os.environ.get("SHEAF_FULL") == "1"
     failed = count = 0
     for setting, options in chosen(sheaf, config).items():
         share = 4 * SHARE // 3 if config != setting else SHARE

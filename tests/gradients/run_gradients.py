@@ -26,7 +26,7 @@ import programs as text_programs
 from models import LOSSES, MODELS as DATA_OF
 
 MODELS = os.path.join(HERE, "..", "..", "models")
-FULL = bool(os.environ.get("SHEAF_FULL"))
+FULL = os.environ.get("SHEAF_FULL") == "1"
 SHARE = 1 if FULL else int(os.environ.get("SHEAF_SHARE", "1"))
 
 HELPERS = """
@@ -272,7 +272,7 @@ fn loss(x: f32[{n}], y: f32[{n}], ok: bool[{n}]) -> f32 = {{
 
 
 def programs(sheaf, directory, pattern):
-    """As they are, and under one of the settings, each in its turn; with SHEAF_FULL under all."""
+    """As they are, and under one of the settings, each in its turn; with SHEAF_FULL=1 under all."""
     ok = True
     settings = [["--without", "hoist-products,hoist-invariants"], ["--without", "fold-weights"],
                 ["--hostile"], ["--precision", "bf16"]]

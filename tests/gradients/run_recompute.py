@@ -2,7 +2,7 @@
 """Rows of forward passes that are dropped and made again change no bit: run_recompute.py SHEAF
 
 Trainings of models, and of programs written for this, with all rows kept, as few as may be, some by
-turns (hostile) and under memory limits. Of all models with SHEAF_FULL, else of some."""
+turns (hostile) and under memory limits. Of all models with SHEAF_FULL=1, else of some."""
 import json
 import os
 import random
@@ -157,7 +157,7 @@ def check(runner):
     if not FEW:
         check_ends(runner)
     write_programs(runner)
-    names = list(LOSSES) if os.environ.get("SHEAF_FULL") else SOME
+    names = list(LOSSES) if os.environ.get("SHEAF_FULL") == "1" else SOME
     for name in names:
         write_model(runner, name)
     results = {name: compare(runner, name, fails=name == "windows")

@@ -64,7 +64,10 @@ class Runner:
 
 
 def main(*tests):
-    """Runs tests with the command of the first argument; ends the process."""
+    """Runs tests with the command of the first argument, of several every second where everything takes
+    long; ends the process. No test needs what another leaves."""
+    if os.environ.get("SHEAF_FEW"):
+        tests = tests[1::2] or tests
     with tempfile.TemporaryDirectory() as directory:
         runner = Runner(os.path.abspath(sys.argv[1]), directory)
         for test in tests:

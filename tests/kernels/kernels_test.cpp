@@ -652,8 +652,13 @@ std::vector<Tuning> distinctTilings(const Case &c, const std::string &cpu) {
   return distinct;
 }
 
+bool isFull() {
+  const char *full = std::getenv("SHEAF_FULL");
+  return full && std::string_view(full) == "1";
+}
+
 /// Tilings agree with the references, in batches of several sizes, and have the bits of the
-/// default: a third of them, with SHEAF_FULL all.
+/// default: a third of them, with SHEAF_FULL=1 all.
 void runTilings(const Case &c, const std::string &cpu) {
   std::vector<Tuning> tunings = distinctTilings(c, cpu);
   // On any machine, or what compares nothing on another processor would not be seen here.
@@ -663,7 +668,7 @@ void runTilings(const Case &c, const std::string &cpu) {
          {"sapphirerapids", "skylake-avx512", "znver4", "x86-64-v3", "x86-64-v2"})
       EXPECT_GT(distinctTilings(c, other).size(), 1u) << other;
   }
-  if (tunings.size() > 1 && !std::getenv("SHEAF_FULL")) {
+  if (tunings.size() > 1 && !isFull()) {
     std::vector<Tuning> some{tunings[0]}; // the default
     size_t step = std::min<size_t>(3, tunings.size() - 1);
     for (size_t i = 1 + std::string_view(c.text).size() % step; i < tunings.size(); i += step)

@@ -41,7 +41,9 @@ PLANTED = [
 NAMES = [("compiler/passes/Pass.cpp", 'Value sum = ops::applyOne(b, "add", {x, y});'),
          ("compiler/passes/Simplify.cpp", 'return ir::ApplyOp::create(builder, type, "full", extents, attrs);'),
          ("compiler/analysis/Casts.h", 'return apply.getOp() == "reshape";'),
-         ("compiler/oracle/Interpreter.cpp", 'if (step.record->name != "detach")')]
+         ("compiler/oracle/Interpreter.cpp", 'if (step.record->name != "detach")'),
+         ("compiler/passes/Pass.cpp", 'bool isIt = name == "softmax";'),
+         ("compiler/passes/Pass.cpp", 'auto *tanh = ops::find("tanh");')]
 
 
 def copy(to):
