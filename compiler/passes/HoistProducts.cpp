@@ -29,8 +29,7 @@ class HoistProducts {
 public:
   HoistProducts(ModuleOp module, PassContext &context)
       : module_(module), context_(context), precedence_(module),
-        findsAgain_(!context.isOff("memoise-records")), takesRows_(!context.isOff("hoist-rows")) {
-  }
+        findsAgain_(!context.isOff("memoise-records")), takesRows_(!context.isOff("hoist-rows")) {}
 
   void run() {
     module_.walk<WalkOrder::PreOrder>([&](Operation *op) {
