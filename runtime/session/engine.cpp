@@ -78,12 +78,12 @@ bool Engine::Impl::step() {
   deliver(); // what a callback that threw left
   takeIn();
   inFloatEnvironment([&] { endStopped(); });
-  deliver(); // that of those needs no slice
+  deliverEnded(); // those need no slice
   inFloatEnvironment([&] {
     if (mayAdvance())
       advance();
   });
-  deliver();
+  deliverEnded();
   inFloatEnvironment([&] { slice(); });
   deliver();
   if (running.empty() && !fresh)

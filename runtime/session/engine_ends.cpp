@@ -272,7 +272,7 @@ void Engine::Impl::hand(Entry &entry, Outcome outcome) {
   deliveries.push_back({std::move(node.mapped()), std::move(outcome)});
 }
 
-void Engine::Impl::deliver() {
+void Engine::Impl::deliverEnded() {
   while (!deliveries.empty()) {
     if (deliveries.front().outcome.ok())
       deliverEmissions(*deliveries.front().entry);
@@ -283,6 +283,11 @@ void Engine::Impl::deliver() {
     if (delivery.entry->request.done)
       delivery.entry->request.done(delivery.outcome);
   }
+}
+
+/// What runs has emitted only since the last slice.
+void Engine::Impl::deliver() {
+  deliverEnded();
   if (session.model.entry.emits)
     for (auto &[number, entry] : running)
       deliverEmissions(*entry);

@@ -97,6 +97,7 @@ struct Engine::Impl {
   void hand(Entry &entry, Outcome outcome);
   void noteEmissions();
   void deliver();
+  void deliverEnded();
   void deliverEmissions(Entry &entry);
 
   bool isShortOfMemory(double part);
