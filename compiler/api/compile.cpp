@@ -231,6 +231,11 @@ void api::answering(Answer &answer, const std::function<void()> &work) noexcept 
     answer.outcome = outcome;
     answer.message = message;
   };
+  auto blames = [&](Answer::Outcome outcome, const PlacedError &error) {
+    ended(outcome, error.what());
+    answer.place = error.place();
+    answer.reason = error.message();
+  };
   try {
     work();
   } catch (const SourceErrors &) {
@@ -240,13 +245,9 @@ void api::answering(Answer &answer, const std::function<void()> &work) noexcept 
   } catch (const io::ReadingStopped &stopped) {
     ended(Answer::Stopped, stopped.what());
   } catch (const NotReadable &error) {
-    ended(Answer::NotReadable, error.what());
-    answer.place = error.place();
-    answer.reason = error.message();
+    blames(Answer::NotReadable, error);
   } catch (const PlacedError &error) {
-    ended(Answer::Refused, error.what());
-    answer.place = error.place();
-    answer.reason = error.message();
+    blames(Answer::Refused, error);
   } catch (const UserError &error) {
     ended(Answer::Refused, error.what());
     answer.reason = error.what();

@@ -199,7 +199,7 @@ private:
   llvm::DenseMap<Value, SmallVector<Value, 2>> reaches_; ///< what is fresh when each is
 };
 
-LogicalResult markMemoiseRecords(ModuleOp module, PassContext &context) {
+LogicalResult markRecords(ModuleOp module, PassContext &context) {
   RepeatFinder(module, context).run();
   return success();
 }
@@ -213,7 +213,7 @@ PassRecord memoiseRecordsPass() {
           "Records whose arguments may be met again (made of parameters, tokens and ints, not of "
           "the instance's own tensors) are looked up: two with the same arguments run once in "
           "a mini-batch, and those of parameters' rows alone once until the weights change.",
-      .run = markMemoiseRecords,
+      .run = markRecords,
       .after = Level::Blocks};
 }
 

@@ -258,13 +258,14 @@ public:
   template <typename Call> void operator()(std::vector<Diagnostic> *warnings, Call call) {
     sheaf_diagnostics *diagnostics = nullptr;
     sheaf_status status = call(&given_, &diagnostics);
-    std::string message = status == SHEAF_OK ? "" : sheaf_error_message();
     std::unique_ptr<sheaf_diagnostics, void (*)(sheaf_diagnostics *)> told(
         diagnostics, sheaf_diagnostics_release);
     if (resolving_.thrown)
       std::rethrow_exception(resolving_.thrown);
-    if (status == SHEAF_NOT_COMPILED)
+    if (status == SHEAF_NOT_COMPILED) {
+      std::string message = sheaf_error_message();
       throw CompileError(message, diagnosticsOf(told.get()));
+    }
     check(status);
     if (warnings)
       *warnings = diagnosticsOf(told.get());

@@ -16,7 +16,7 @@ enum class Refusal {
   Digest         ///< not the file whose SHA-256 was asked for
 };
 
-/// The message names the field.
+/// The message names the field where one is wrong.
 class ArtefactError : public PlacedError {
 public:
   ArtefactError(Refusal why, const std::string &message)

@@ -4,7 +4,6 @@
 #include "runtime/model/value.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <utility>
 
