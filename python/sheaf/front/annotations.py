@@ -10,6 +10,7 @@ from . import kinds
 
 _UNIONS = tuple({types.UnionType, type(typing.Union[int, str])})
 _SPECIAL = "sheaf"
+_NAMED = {called: name for name, element in ELEMENTS.items() for called in element.names}
 
 
 class Unknown(Exception):
@@ -188,8 +189,7 @@ class Reader:
         return kinds.Option(made) if nothing else made
 
     def _jaxtyping(self, a):
-        names = {called: name for name, element in ELEMENTS.items() for called in element.names}
-        found = {names[d] for d in map(str, a.dtypes) if d in names}
+        found = {_NAMED[d] for d in map(str, a.dtypes) if d in _NAMED}
         if len(found) != 1:
             raise Unknown(f"{_spelled(a)} is not of one element type", 'Float32[Array, "n hidden"]')
         return kinds.Tensor(found.pop(), tuple(map(self._extent, a.dim_str.split())))

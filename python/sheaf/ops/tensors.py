@@ -8,6 +8,7 @@ import numbers
 
 import numpy as np
 
+from ..elements import ELEMENTS
 from ..errors import SheafError
 from ..hints import FUNCTIONS, missing
 from .registry import OPERATORS
@@ -20,8 +21,8 @@ class ShapeError(ValueError, SheafError):
 
 
 # NumPy's element types as the language calls them.
-NAMES = {np.dtype(np.float32): "f32", np.dtype(np.float16): "f16", np.dtype(np.int32): "i32",
-         np.dtype(np.int64): "i64", np.dtype(np.bool_): "bool"}
+NAMES = {np.dtype(element.array): name for name, element in ELEMENTS.items()
+         if element.array in element.names}
 # What other arrays become when they come in: f64 is data, never a type that is computed with.
 _COMES_IN_AS = {"float64": np.float32, "int8": np.int32, "uint8": np.int32, "int16": np.int32,
                 "uint16": np.int32, "uint32": np.int64}
