@@ -149,4 +149,5 @@ def main(sheaf):
     sys.exit("\n".join(wrong) or 0)
 
 
-main(sys.argv[1])
+if __name__ == "__main__":
+    main(sys.argv[1])

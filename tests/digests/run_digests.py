@@ -21,7 +21,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.join(HERE, "..", "..")
 FILE = os.path.join(HERE, "digests.json")
 CHECKPOINTS = os.path.join(HERE, "..", "checkpoints")
-sys.path.insert(0, os.path.join(HERE, ".."))
+sys.path[:0] = [os.path.join(HERE, ".."), CHECKPOINTS]
+from run_checkpoints import instances
 from models import LOSSES, MODELS
 
 INSTANCES = "12"
@@ -64,9 +65,7 @@ def checkpoint_results(sheaf, name, options, work):
     for entry in sorted(set(expected) - {"by", "texts"}):
         path = os.path.join(work, "data.jsonl")
         with open(path, "w", encoding="utf-8") as stream:
-            for text, answer in zip(expected["texts"], expected[entry], strict=True):
-                given = {"text": text, "count": len(answer)} if entry == "generate" else text
-                stream.write(json.dumps(given) + "\n")
+            stream.writelines(json.dumps(given) + "\n" for given, _ in instances(expected, entry))
         made = command([sheaf, "run", os.path.join(ROOT, "models", name + ".sheaf"), "--entry", entry,
                         "--data", path, "--weights", directory + "/", *options])
         if made.returncode:
