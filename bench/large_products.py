@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Products of the instances' own matrices against OpenBLAS: large_products.py [N ...]
 
-One thread, square matrices: `a @ b`, with either of them transposed, and of a triangle
-(`masked_matmul`). In turn with the same where nothing is packed and with cblas_sgemm of whole
-matrices; what a triangle takes of that is divided by the share of its FLOP, (N + 1) / 2N. Times are
+One thread, square matrices: `a @ b`, with either of them transposed, two products in one sum or
+one after the other, and that of a triangle (`masked_matmul`). In turn with the same where nothing is
+packed and with cblas_sgemm of whole matrices; ratios to that are divided by the products' share of
+its FLOP: 2 of two, (N + 1) / 2N of a triangle. Times are
 the shortest of 6, in processor time. Also eight products at once, their extents drawn from 512, 640,
 ..., 1,408, over products padded to the greatest.
 
@@ -25,6 +26,8 @@ FORMS = {
     "a @ b": ("a: f32[m, k], b: f32[k, n]", "a @ b", (False, False)),
     "a @ transpose(b)": ("a: f32[m, k], b: f32[n, k]", "a @ transpose(b)", (False, True)),
     "transpose(a) @ b": ("a: f32[k, m], b: f32[k, n]", "transpose(a) @ b", (True, False)),
+    "a @ b + b @ a": ("a: f32[m, m], b: f32[m, m]", "a @ b + b @ a", (False, False)),
+    "softmax(a @ b) @ b": ("a: f32[m, m], b: f32[m, m]", "softmax(a @ b) @ b", (False, False)),
     "triangle": ("a: f32[m, m], b: f32[m, n]", "masked_matmul(a, b, iota(m) <= expand_dims(iota(m), 1))",
                  (False, False)),
 }
@@ -53,7 +56,7 @@ def shortest(runs):
 
 
 def compiled(arguments, body):
-    result = "f32[m, n]"
+    result = "f32[m, n]" if "n" in arguments else "f32[m, m]"
     text = f"fn main({arguments}) -> {result} = {body}"
     return [sheaf.compile(text, without=without) for without in ((), ("pack-matrices",))]
 
@@ -67,7 +70,7 @@ def main(sizes):
             given = [model.encode([a], [b]) for model in models]
             runs = [lambda model=model, data=data: model(data) for model, data in zip(models, given)]
             packed, lying, blas = shortest([*runs, sgemm(a, b, transposed)])
-            share = (n + 1) / (2 * n) if name == "triangle" else 1
+            share = (n + 1) / (2 * n) if name == "triangle" else body.count(" @ ")
             print(f"{name:18} {n:5}  {2e-9 * n**3 * share / packed:6.1f} GFLOP/s  over OpenBLAS by share"
                   f" {packed / blas / share:.2f}, not packed {lying / blas / share:.2f}", flush=True)
     extents = draw.integers(4, 12, size=(8, 3)) * 128

@@ -34,11 +34,10 @@ bool rowsAreNeighbours(const Stage &stage, const ProductSegment &segment) {
 std::optional<Blocking> LayoutPlanner::blockingOf(const Stage &stage) {
   if (!packMatrices_ || stage.kind != Stage::Products || stage.sums != Sums::Chain ||
       stage.rowsAreRecords || stage.rowsOfAllRecords || stage.rowAxis < 0 || stage.sumsRows ||
-      stage.groups.size() != 1 || stage.groups.front().weightUse >= 0)
+      stage.takesTurns)
     return std::nullopt;
   if (stage.rowBlock >= 0 && !areRowsOfBlock(stage))
     return std::nullopt;
-  const ProductSegment &lead = stage.groups.front().lead->segments.front();
   auto isOfBlock = [&](const Buffer &buffer) {
     return stage.rowBlock >= 0 && llvm::any_of(layout_->stages, [&](const Stage &other) {
              return other.rowBlock == stage.rowBlock &&
@@ -49,28 +48,40 @@ std::optional<Blocking> LayoutPlanner::blockingOf(const Stage &stage) {
   };
   int64_t panel = stage.lanes * stage.tileVectors;
   const Dim &columns = stage.shape.back(), &rows = stage.shape[static_cast<size_t>(stage.rowAxis)];
-  bool isSmall = lead.extent.isConstant() && lead.extent.constant() < kLeastDepth;
-  isSmall |= rows.isConstant() && rows.constant() < Blocking::kLeastTiles * stage.tileRows;
-  for (const Accumulator &accumulator : stage.accumulators) {
-    const Product &product = *accumulator.product;
-    if (product.segments.size() != 1 || product.start)
+  if (rows.isConstant() && rows.constant() < Blocking::kLeastTiles * stage.tileRows)
+    return std::nullopt;
+  for (const Accumulator &accumulator : stage.accumulators)
+    for (const ProductSegment &segment : accumulator.product->segments) {
+      const Buffer &right = *plan_.bufferOf.lookup(segment.rhs);
+      if (right.dtype != ops::DType::F32 || isOfBlock(right))
+        return std::nullopt;
+    }
+
+  Blocking blocking;
+  bool isSmall = true;
+  Dim panelRows(0);
+  for (auto [g, group] : llvm::enumerate(stage.groups)) {
+    if (group.weightUse >= 0 || group.lead->start)
       return std::nullopt;
-    const ProductSegment &segment = product.segments.front();
-    const Buffer &right = *plan_.bufferOf.lookup(segment.rhs);
-    if (right.dtype != ops::DType::F32 || isOfBlock(right))
-      return std::nullopt;
-  }
-  const Buffer &left = *plan_.bufferOf.lookup(lead.lhs);
-  bool packsLeft =
-      rowsAreNeighbours(stage, lead) && left.dtype == ops::DType::F32 && !isOfBlock(left);
-  if (lead.extent.isConstant() && columns.isConstant() && (!packsLeft || rows.isConstant())) {
-    int64_t widest = std::max(columns.constant(), packsLeft ? rows.constant() : 0);
-    isSmall |= lead.extent.constant() * widest * bytesOf(ops::DType::F32) < layout_->packedFrom;
+    for (auto [s, segment] : llvm::enumerate(group.lead->segments)) {
+      const Buffer &left = *plan_.bufferOf.lookup(segment.lhs);
+      bool packsLeft =
+          rowsAreNeighbours(stage, segment) && left.dtype == ops::DType::F32 && !isOfBlock(left);
+      blocking.runs.push_back({static_cast<unsigned>(g), static_cast<unsigned>(s), packsLeft});
+      const Dim &depth = segment.extent;
+      panelRows = panelRows + depth * Dim(static_cast<int64_t>(group.accumulators.size()));
+      bool isShallow = depth.isConstant() && depth.constant() < kLeastDepth;
+      bool isNear = false;
+      if (depth.isConstant() && columns.isConstant() && (!packsLeft || rows.isConstant())) {
+        int64_t widest = std::max(columns.constant(), packsLeft ? rows.constant() : 0);
+        isNear = depth.constant() * widest * bytesOf(ops::DType::F32) < layout_->packedFrom;
+      }
+      isSmall &= isShallow || isNear;
+    }
   }
   if (isSmall)
     return std::nullopt;
 
-  Blocking blocking;
   blocking.columns = llvm::alignTo(kBlockColumns, panel);
   if (columns.isConstant())
     blocking.columns =
@@ -80,16 +91,21 @@ std::optional<Blocking> LayoutPlanner::blockingOf(const Stage &stage) {
   int64_t near = level1(kNearBlockPanel) / (panel * bytesOf(ops::DType::F32));
   blocking.steps =
       std::clamp<int64_t>(near / kStepsMultiple * kStepsMultiple, kLeastSteps, kMostSteps);
-  blocking.packsLeft = packsLeft;
   auto accumulators = static_cast<int64_t>(stage.accumulators.size());
   blocking.sumsBytes = blocking.rows * blocking.columns * accumulators * bytesOf(ops::DType::F32);
   // The last rows are written in whole vectors.
   blocking.leftBytes =
-      packsLeft ? blocking.rows * blocking.steps * bytesOf(ops::DType::F32) +
-                      llvm::alignTo(stage.tileRows, stage.lanes) * bytesOf(ops::DType::F32)
-                : 0;
+      blocking.packsLeft()
+          ? blocking.rows * blocking.steps * bytesOf(ops::DType::F32) +
+                llvm::alignTo(stage.tileRows, stage.lanes) * bytesOf(ops::DType::F32)
+          : 0;
 
-  RecordBuffer panels{ops::DType::F32, {lead.extent, Dim(blocking.columns * accumulators)}};
+  blocking.packsWhole = stage.rowBlock >= 0 && !endsRowBlockAlone(stage);
+  blocking.packedColumns = Dim(blocking.columns);
+  if (blocking.packsWhole)
+    blocking.packedColumns =
+        columns.isConstant() ? Dim(llvm::alignTo(columns.constant(), panel)) : columns + Dim(panel);
+  RecordBuffer panels{ops::DType::F32, {panelRows, blocking.packedColumns}};
   // Stages of a row block take turns at it.
   auto isFree = [&](unsigned place) {
     return llvm::none_of(layout_->stages, [&](const Stage &other) {
@@ -105,11 +121,21 @@ std::optional<Blocking> LayoutPlanner::blockingOf(const Stage &stage) {
   return blocking;
 }
 
+/// Whether a row block's last stage is its only product. Then no stage reads what it makes, and
+/// nothing that computes much comes before it: the rows go by once for each block of columns.
+bool LayoutPlanner::endsRowBlockAlone(const Stage &stage) const {
+  return &stage - layout_->stages.data() + 1 ==
+             plan_.rowBlocks[static_cast<size_t>(stage.rowBlock)].end &&
+         llvm::count_if(layout_->stages, [&](const Stage &other) {
+           return other.rowBlock == stage.rowBlock && other.kind == Stage::Products;
+         }) == 1;
+}
+
 /// Whether the rows of a tile are those of a row block with bounds, and zeros are left out.
 bool LayoutPlanner::takesStepsOfTiles(const Stage &stage) const {
   return stage.kind == Stage::Products && stage.seen == Seen::Steps && stage.sums == Sums::Chain &&
          areRowsOfBlock(stage) && !stage.sumsRows &&
-         !(stage.blocking && stage.blocking->packsLeft) &&
+         !(stage.blocking && stage.blocking->packsLeft()) &&
          llvm::all_of(stage.groups,
                       [](const ProductGroup &group) { return group.lead->leavesOutZeros; });
 }

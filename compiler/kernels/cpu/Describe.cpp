@@ -140,7 +140,7 @@ void LayoutPlanner::describe(Kernel &kernel) const {
       }
       if (const auto &blocking = stage.blocking)
         os << "; with " << layout_->packedFrom / 1024 << " KB of it"
-           << (blocking->packsLeft ? ", or of the left, which is then packed as well," : "")
+           << (blocking->packsLeft() ? ", or of the left, which is then packed as well," : "")
            << " and " << Blocking::kLeastTiles * stage.tileRows << " rows or more, by blocks of "
            << blocking->columns << " columns, " << blocking->rows << " rows and " << blocking->steps
            << " k";

@@ -49,18 +49,22 @@ Value Emitter::packingPlace(size_t place) {
 /// it. `outer` are places along the axes before that of the rows.
 Value Emitter::isWorthPacking(const Stage &stage, ArrayRef<Value> outer, Value rows) {
   int k = static_cast<int>(stage.shape.size());
-  const ProductSegment &segment = stage.groups.front().lead->segments.front();
   Place place;
   place.index.assign(outer.begin(), outer.end());
   place.index.insert(place.index.end(), {constant(0), constant(0), constant(0)});
-  auto isLarge = [&](Value operand, const View &view) -> Value {
+  Value large;
+  auto orIsLarge = [&](const ProductSegment &segment, Value operand, const View &view) {
     Value size = mul(operandAt(operand, view, place, k).stride, extent(segment.extent));
-    return b.createOrFold<arith::CmpIOp>(arith::CmpIPredicate::sge, size,
-                                         constant(layout_.packedFrom));
+    Value isLarge = b.createOrFold<arith::CmpIOp>(arith::CmpIPredicate::sge, size,
+                                                  constant(layout_.packedFrom));
+    large = large ? b.createOrFold<arith::OrIOp>(large, isLarge) : isLarge;
   };
-  Value large = isLarge(segment.rhs, segment.rhsView);
-  if (stage.blocking->packsLeft)
-    large = b.createOrFold<arith::OrIOp>(large, isLarge(segment.lhs, segment.lhsView));
+  for (const Blocking::Run &run : stage.blocking->runs) {
+    const ProductSegment &segment = stage.groups[run.group].lead->segments[run.segment];
+    orIsLarge(segment, segment.rhs, segment.rhsView);
+    if (run.packsLeft)
+      orIsLarge(segment, segment.lhs, segment.lhsView);
+  }
   Value areMany = b.createOrFold<arith::CmpIOp>(arith::CmpIPredicate::sge, rows,
                                                 constant(Blocking::kLeastTiles * stage.tileRows));
   return b.createOrFold<arith::AndIOp>(large, areMany);
@@ -72,7 +76,7 @@ void Emitter::forColumns(const Stage &stage, ArrayRef<Value> outer, Value packs,
   Value width = extent(stage.shape.back());
   Value panels = packingPlace(stage.blocking->panels);
   auto block = [&](Value begin, Value end) {
-    ColumnsBlock columns{packs, panels, begin, end};
+    ColumnsBlock columns{packs, panels, begin, begin, end};
     when(packs, [&] { packColumns(stage, outer, columns); });
     body(columns);
   };
@@ -116,8 +120,10 @@ void Emitter::forPanels(const Stage &stage, const ColumnsBlock *columns,
 /// other.
 void Emitter::packColumns(const Stage &stage, ArrayRef<Value> outer, const ColumnsBlock &columns) {
   int k = static_cast<int>(stage.shape.size());
-  for (auto [number, accumulator] : llvm::enumerate(stage.accumulators)) {
-    const ProductSegment &segment = accumulator.product->segments.front();
+  auto pack = [&](const Blocking::Run &run, size_t number) {
+    const Accumulator &accumulator =
+        stage.accumulators[stage.groups[run.group].accumulators[number]];
+    const ProductSegment &segment = accumulator.product->segments[run.segment];
     Value steps = extent(segment.extent);
     auto packPanel = [&](const Stage &of, Value panel, Value begin, Value end) {
       int64_t stepBytes = of.lanes * of.tileVectors * kBytes;
@@ -129,7 +135,7 @@ void Emitter::packColumns(const Stage &stage, ArrayRef<Value> outer, const Colum
       place.lanesAxis = k - 1;
       Operand from = operandAt(segment.rhs, segment.rhsView, place, k);
       Value to =
-          bytes(packedPanel(of, columns, number, column, steps), mul(begin, constant(stepBytes)));
+          bytes(packedPanel(of, columns, run, number, column), mul(begin, constant(stepBytes)));
       auto rows = scf::ForOp::create(b, begin, end, constant(1), ValueRange{from.pointer, to});
       OpBuilder::InsertionGuard guard(b);
       b.setInsertionPointToEnd(rows.getBody());
@@ -148,58 +154,87 @@ void Emitter::packColumns(const Stage &stage, ArrayRef<Value> outer, const Colum
         loop(first, last, 1, [&](Value panel) { packPanel(of, panel, begin, end); });
       });
     });
+  };
+  for (const Blocking::Run &run : stage.blocking->runs)
+    for (size_t number = 0; number < stage.groups[run.group].accumulators.size(); ++number)
+      pack(run, number);
+}
+
+/// Where the panel is packed that begins at a column of the run's accumulator of that number.
+Value Emitter::packedPanel(const Stage &of, const ColumnsBlock &columns, const Blocking::Run &run,
+                           size_t accumulator, Value column) {
+  auto stepsOfRun = [&](const Blocking::Run &one) {
+    return extent(of.groups[one.group].lead->segments[one.segment].extent);
+  };
+  Value width = extent(of.blocking->packedColumns);
+  Value before = b.createOrFold<arith::SubIOp>(column, columns.origin);
+  before = add(before, mul(constant(static_cast<int64_t>(accumulator)), width));
+  Value place = mul(before, stepsOfRun(run));
+  for (const Blocking::Run &earlier : of.blocking->runs) {
+    if (earlier.group == run.group && earlier.segment == run.segment)
+      break;
+    auto together = static_cast<int64_t>(of.groups[earlier.group].accumulators.size());
+    place = add(place, mul(stepsOfRun(earlier), mul(constant(together), width)));
   }
+  return bytes(columns.panels, mul(place, constant(kBytes)));
 }
 
-/// Where the panel that begins at a column is packed.
-Value Emitter::packedPanel(const Stage &of, const ColumnsBlock &columns, size_t accumulator,
-                           Value column, Value steps) {
-  Value before = b.createOrFold<arith::SubIOp>(column, columns.begin);
-  before = add(before, constant(static_cast<int64_t>(accumulator) * of.blocking->columns));
-  return bytes(columns.panels, mul(mul(before, steps), constant(kBytes)));
-}
-
-/// Blocks of rows, and of the steps for each.
+/// Blocks of rows, and of the steps of each run for these. With several runs, operands are packed.
 void Emitter::forStepsBlocks(const Stage &stage, ArrayRef<Value> outer, const ColumnsBlock &columns,
                              Value firstPanel, Value rows,
                              llvm::function_ref<void(Value rowBegin, Value rows)> body) {
   const Blocking &blocking = *stage.blocking;
-  const ProductSegment &segment = stage.groups.front().lead->segments.front();
   auto atLeast = [&](Value number, Value least) {
     return b.createOrFold<arith::MaxSIOp>(number, least);
   };
-  SmallVector<RightInBlock, 2> rights;
-  for (size_t number = 0; number < stage.accumulators.size(); ++number)
-    rights.push_back(rightInBlock(stage, outer, columns, number));
+  std::vector<SmallVector<RightInBlock, 2>> rights(blocking.runs.size());
+  for (auto [run, all] : llvm::zip(blocking.runs, rights))
+    for (size_t number = 0; number < stage.groups[run.group].accumulators.size(); ++number)
+      all.push_back(rightInBlock(stage, outer, columns, run, number));
   Value work = packingPlace(layout_.packing.size() - 1);
   Value sums = columns.choose(b, work, scratch_);
   Value sumsBytes = columns.choose(b, constant(stage.sumsOfTile() * kBytes), constant(0));
-  auto [from, until] = stepsOf(stage, segment);
-  // Without steps, sums are zero.
-  Value end = atLeast(until, add(from, constant(1)));
   Value rowsTogether = columns.choose(b, constant(blocking.rows), atLeast(rows, constant(1)));
-  Value stepsTogether =
-      columns.choose(b, constant(blocking.steps), b.createOrFold<arith::SubIOp>(end, from));
   auto byRows = scf::ForOp::create(b, constant(0), rows, rowsTogether);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(byRows.getBody());
   Value rowBegin = byRows.getInductionVar();
   Value rowsHere = minimum(rowsTogether, b.createOrFold<arith::SubIOp>(rows, rowBegin));
-  auto bySteps = scf::ForOp::create(b, from, end, stepsTogether);
-  b.setInsertionPointToStart(bySteps.getBody());
-  Value begin = bySteps.getInductionVar(), next = add(begin, stepsTogether);
-  stepsBlock_ = StepsBlock{columns,
-                           begin,
-                           minimum(next, until),
-                           b.createOrFold<arith::CmpIOp>(arith::CmpIPredicate::eq, begin, from),
-                           b.createOrFold<arith::CmpIOp>(arith::CmpIPredicate::sge, next, until),
-                           sums,
-                           sumsBytes,
-                           bytes(work, blocking.sumsBytes),
-                           firstPanel,
-                           rights};
-  body(rowBegin, rowsHere);
-  stepsBlock_.reset();
+  for (auto [number, run] : llvm::enumerate(blocking.runs)) {
+    auto [from, until] = stepsOf(stage, stage.groups[run.group].lead->segments[run.segment]);
+    // Without steps, sums are zero.
+    Value end = atLeast(until, add(from, constant(1)));
+    Value stepsTogether =
+        columns.choose(b, constant(blocking.steps), b.createOrFold<arith::SubIOp>(end, from));
+    auto bySteps = scf::ForOp::create(b, from, end, stepsTogether);
+    OpBuilder::InsertionGuard inRun(b);
+    b.setInsertionPointToStart(bySteps.getBody());
+    Value begin = bySteps.getInductionVar(), next = add(begin, stepsTogether), isFirst, isLast;
+    if (run.segment == 0)
+      isFirst = b.createOrFold<arith::CmpIOp>(arith::CmpIPredicate::eq, begin, from);
+    else
+      isFirst = arith::ConstantOp::create(b, b.getBoolAttr(false));
+    if (number + 1 == blocking.runs.size())
+      isLast = b.createOrFold<arith::CmpIOp>(arith::CmpIPredicate::sge, next, until);
+    stepsBlock_ = StepsBlock{run,
+                             columns,
+                             begin,
+                             minimum(next, until),
+                             isFirst,
+                             isLast,
+                             sums,
+                             sumsBytes,
+                             bytes(work, blocking.sumsBytes),
+                             firstPanel,
+                             rights[number]};
+    body(rowBegin, rowsHere);
+    stepsBlock_.reset();
+  }
+}
+
+/// Whether the steps at hand are the turn's.
+bool Emitter::computes(const Stage &stage, const Turn &turn) const {
+  return !stepsBlock_ || turn.group == &stage.groups[stepsBlock_->run.group];
 }
 
 /// A tile with its place among those whose sums wait for the next steps.
@@ -221,7 +256,7 @@ Emitter::Tile Emitter::enterBlock(const Stage &stage, const Tile &tile,
   if (!stepsBlock_)
     return tile;
   askForPanel(stage, tile);
-  if (stage.blocking->packsLeft)
+  if (stepsBlock_->run.packsLeft)
     packRows(stage, tile, firstRow());
   return withSums(stage, tile);
 }
@@ -242,16 +277,16 @@ void Emitter::askForPanel(const Stage &stage, const Tile &tile) {
   });
 }
 
-/// The sums of a tile as the steps before the block have left them, or `start`.
+/// The sums at these places of a tile as the steps before the block have left them, or `start`.
 SmallVector<Value> Emitter::sumsOfStepsBefore(const Stage &stage, const Tile &tile,
-                                              ArrayRef<Value> start) {
+                                              ArrayRef<size_t> places, ArrayRef<Value> start) {
   auto choose = scf::IfOp::create(b, ValueRange(start).getTypes(), stepsBlock_->isFirst, true);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(choose.thenBlock());
   scf::YieldOp::create(b, start);
   b.setInsertionPointToStart(choose.elseBlock());
   SmallVector<Value> sums;
-  for (auto [place, sum] : llvm::enumerate(start))
+  for (auto [place, sum] : llvm::zip(places, start))
     sums.push_back(loadAs(sum.getType(),
                           bytes(tile.sums, static_cast<int64_t>(place) * stage.lanes * kBytes),
                           kBytes));
@@ -259,14 +294,17 @@ SmallVector<Value> Emitter::sumsOfStepsBefore(const Stage &stage, const Tile &ti
   return SmallVector<Value>(choose.getResults());
 }
 
-/// What is done with sums when no steps follow: always, where there is one run.
+/// What is done with sums when no steps follow: always, where all are computed at once.
 void Emitter::afterLastSteps(llvm::function_ref<void()> body) {
   if (!stepsBlock_)
     return body();
-  when(stepsBlock_->isLast, body);
+  if (stepsBlock_->isLast)
+    when(stepsBlock_->isLast, body);
 }
 
 void Emitter::beforeLastSteps(llvm::function_ref<void()> body) {
+  if (!stepsBlock_->isLast)
+    return body();
   auto choose = scf::IfOp::create(b, stepsBlock_->isLast, true);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(choose.elseBlock());
@@ -287,7 +325,7 @@ void Emitter::packRows(const Stage &stage, const Tile &tile, const std::vector<V
   Value isFirst =
       arith::CmpIOp::create(b, arith::CmpIPredicate::eq, tile.panels.front(), block.firstPanel);
   when(arith::AndIOp::create(b, isFirst, block.columns.packs), [&] {
-    const ProductSegment &segment = stage.groups.front().lead->segments.front();
+    const ProductSegment &segment = block.segment(stage);
     Place place;
     place.index = index;
     place.index.insert(place.index.end(), {constant(0), block.begin});
@@ -318,11 +356,13 @@ SmallVector<Emitter::Operand> Emitter::leftsInBlock(const Stage &stage, const Ti
   return lefts;
 }
 
-/// The right operand of an accumulator, packed or where it lies: what tiles find it by.
+/// The right operand of an accumulator of a run's group, packed or where it lies: what tiles find
+/// it by.
 Emitter::RightInBlock Emitter::rightInBlock(const Stage &stage, ArrayRef<Value> outer,
-                                            const ColumnsBlock &columns, size_t number) {
-  const Accumulator &accumulator = stage.accumulators[number];
-  const ProductSegment &segment = accumulator.product->segments.front();
+                                            const ColumnsBlock &columns, const Blocking::Run &run,
+                                            size_t number) {
+  const Accumulator &accumulator = stage.accumulators[stage.groups[run.group].accumulators[number]];
+  const ProductSegment &segment = accumulator.product->segments[run.segment];
   int k = static_cast<int>(stage.shape.size());
   Place place;
   place.index.assign(outer.begin(), outer.end());
@@ -330,7 +370,7 @@ Emitter::RightInBlock Emitter::rightInBlock(const Stage &stage, ArrayRef<Value> 
   place.lanesAxis = k - 1;
   Operand lying = operandAt(segment.rhs, segment.rhsView, place, k);
   Value steps = extent(segment.extent);
-  return {columns.choose(b, packedPanel(stage, columns, number, constant(0), steps), lying.pointer),
+  return {columns.choose(b, packedPanel(stage, columns, run, number, constant(0)), lying.pointer),
           columns.choose(b, mul(steps, constant(kBytes)), constant(kBytes)),
           columns.choose(b, constant(stage.lanes * stage.tileVectors * kBytes), lying.stride),
           lying};
@@ -342,15 +382,25 @@ Value Emitter::RightInBlock::at(Emitter &emitter, Value column, Value step) cons
   return emitter.bytes(panel, emitter.mul(step, stepBytes));
 }
 
-/// Packs what the products of a row block read whole, before its rows. Where there are more columns
-/// than are packed at a time the rows go by once for each block of them, if nothing that computes
-/// much does so with them, and no stage reads what the product makes: that is there for one turn.
+/// Blocks of columns of which all are packed.
+void Emitter::forPackedColumns(const Stage &stage, const ColumnsBlock &all,
+                               llvm::function_ref<void(const ColumnsBlock &)> body) {
+  Value step = all.choose(b, constant(stage.blocking->columns),
+                          b.createOrFold<arith::MaxSIOp>(all.end, constant(1)));
+  auto blocks = scf::ForOp::create(b, all.begin, all.end, step);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(blocks.getBody());
+  ColumnsBlock block = all;
+  block.begin = blocks.getInductionVar();
+  block.end = minimum(add(block.begin, step), all.end);
+  body(block);
+}
+
+/// Packs what the products of a row block read whole, before its rows; these go by once for each
+/// block of columns, if not all are packed.
 void Emitter::inRowBlock(const RowBlock &block, ArrayRef<Value> outer,
                          llvm::function_ref<void()> body) {
   ArrayRef<Stage> stages = ArrayRef(layout_.stages).slice(block.begin, block.end - block.begin);
-  bool isAlone =
-      stages.back().kind == Stage::Products &&
-      llvm::count_if(stages, [](const Stage &s) { return s.kind == Stage::Products; }) == 1;
   Value rows = extent(block.axes.back());
   std::function<void(size_t)> from = [&](size_t i) {
     if (i == stages.size())
@@ -359,13 +409,11 @@ void Emitter::inRowBlock(const RowBlock &block, ArrayRef<Value> outer,
     if (!stage.blocking)
       return from(i + 1);
     Value packs = isWorthPacking(stage, outer, rows);
-    if (!isAlone)
-      packs = b.createOrFold<arith::AndIOp>(
-          packs, isLess(extent(stage.shape.back()), constant(stage.blocking->columns + 1)));
-    forColumns(stage, outer, packs, isAlone, [&](const ColumnsBlock &columns) {
-      columnsOf_[numberOf(stage)] = columns;
-      from(i + 1);
-    });
+    forColumns(stage, outer, packs, /*several=*/!stage.blocking->packsWhole,
+               [&](const ColumnsBlock &columns) {
+                 columnsOf_[numberOf(stage)] = columns;
+                 from(i + 1);
+               });
   };
   from(0);
 }

@@ -23,10 +23,12 @@ namespace {
 constexpr int64_t kApartBytes = 2048, kRowsAhead = 16;
 
 /// Whether nothing follows the products but storing them in whole vectors. Then a tile stores them
-/// from its registers; the processor's tiles are stored by themselves.
+/// from its registers; the processor's tiles are stored by themselves, and so are groups that
+/// are computed one after the other.
 bool onlyStores(const Stage &stage, int64_t tileVectors) {
   const Dim &width = stage.shape.back();
-  return stage.sums != Sums::Tiles && width.isConstant() && !stage.takesTurns &&
+  return (stage.groups.size() == 1 || stage.somePacked()) && stage.sums != Sums::Tiles &&
+         width.isConstant() && !stage.takesTurns &&
          llvm::none_of(stage.groups,
                        [](const ProductGroup &g) { return g.lead->leavesOutZeros; }) &&
          width.constant() % (stage.lanes * tileVectors) == 0 &&
@@ -136,6 +138,8 @@ void Emitter::emitTile(const Stage &stage, int64_t rows, const Tile &tile, Array
   std::vector<Value> sums(static_cast<size_t>(rows * across));
   bool stores = onlyStores(stage, vectors) && !flushes(stage);
   auto compute = [&](const Turn &turn) {
+    if (!computes(stage, turn))
+      return;
     const ProductGroup &group = *turn.group;
     /// Where the group's accumulators are among all.
     SmallVector<size_t> places;
@@ -145,11 +149,14 @@ void Emitter::emitTile(const Stage &stage, int64_t rows, const Tile &tile, Array
           places.push_back(static_cast<size_t>(row * across + a * vectors + v));
     SmallVector<Value> own = startValues(stage, turn, rows, tile, enterRow);
     if (stepsBlock_)
-      own = sumsOfStepsBefore(stage, tile, own);
+      own = sumsOfStepsBefore(stage, tile, places, own);
+    auto isComputed = [&](size_t segment) {
+      return !stepsBlock_ || segment == stepsBlock_->run.segment;
+    };
 
     ArrayRef<ProductSegment> segments = group.lead->segments;
     std::vector<SmallVector<Operand>> lefts(segments.size());
-    bool leftPacked = stepsBlock_ && stage.blocking->packsLeft;
+    bool leftPacked = stepsBlock_ && stepsBlock_->run.packsLeft;
     SmallVector<std::pair<Value, Value>> steps;
     for (const ProductSegment &segment : segments) {
       Value firstRow =
@@ -157,7 +164,9 @@ void Emitter::emitTile(const Stage &stage, int64_t rows, const Tile &tile, Array
       steps.push_back(stepsOfTile(stage, segment, firstRow, rows));
     }
     if (!stage.factorRow)
-      for (auto [segment, left, run] : llvm::zip(segments, lefts, steps)) {
+      for (auto [s, segment, left, run] : llvm::enumerate(segments, lefts, steps)) {
+        if (!isComputed(s))
+          continue;
         for (int64_t row = 0; row < (leftPacked ? 1 : rows); ++row) {
           Place place;
           place.index = enterRow(row);
@@ -173,13 +182,15 @@ void Emitter::emitTile(const Stage &stage, int64_t rows, const Tile &tile, Array
       own = emitPacked(stage, turn, tile, lefts, own);
     else
       for (size_t s = 0; s < segments.size(); ++s) {
+        if (!isComputed(s))
+          continue;
         SmallVector<Operand> rights;
         auto [first, end] = steps[s];
         Value count = b.createOrFold<arith::SubIOp>(end, first);
         bool liesApart = rows == 1;
-        for (unsigned a : group.accumulators) {
+        for (auto [number, a] : llvm::enumerate(group.accumulators)) {
           if (stepsBlock_) {
-            const RightInBlock &right = stepsBlock_->rights[a];
+            const RightInBlock &right = stepsBlock_->rights[number];
             liesApart &= getConstantIntValue(right.lying.stride).value_or(0) >= kApartBytes;
             rights.push_back({right.at(*this, column, first), right.stepBytes, right.lying.buffer});
             continue;

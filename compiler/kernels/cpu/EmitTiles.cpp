@@ -347,15 +347,28 @@ void Emitter::emitProducts(const Stage &stage, Value begin, Value end) {
             first, last);
       };
       std::optional<ColumnsBlock> columns;
-      auto emitPanels = [&](const Stage &of, Value first, Value last) {
-        if (!columns)
-          return emitRows(of, count, first, last);
+      auto emitBlocks = [&](const Stage &of, const ColumnsBlock &block, Value first, Value last) {
         Value begin = firstRow;
-        forStepsBlocks(of, outer, *columns, first, count, [&](Value rowBegin, Value rows) {
+        forStepsBlocks(of, outer, block, first, count, [&](Value rowBegin, Value rows) {
           firstRow = add(begin, rowBegin);
           emitRows(of, rows, first, last);
         });
         firstRow = begin;
+      };
+      auto emitPanels = [&](const Stage &of, Value first, Value last) {
+        if (!columns)
+          return emitRows(of, count, first, last);
+        if (of.blocking->runs.size() == 1)
+          return emitBlocks(of, *columns, first, last);
+        // Else the groups of a tile are computed together.
+        auto either = scf::IfOp::create(b, columns->packs, /*withElseRegion=*/true);
+        OpBuilder::InsertionGuard guard(b);
+        b.setInsertionPointToStart(either.thenBlock());
+        ColumnsBlock packed = *columns;
+        packed.packs = arith::ConstantOp::create(b, b.getBoolAttr(true));
+        emitBlocks(of, packed, first, last);
+        b.setInsertionPointToStart(either.elseBlock());
+        emitRows(of, count, first, last);
       };
       // Panels of a width, from those of the first column to be computed to those of the last.
       Value width = extent(stage.shape.back());
@@ -374,15 +387,16 @@ void Emitter::emitProducts(const Stage &stage, Value begin, Value end) {
       auto emitColumns = [&] { forPanels(stage, columns ? &*columns : nullptr, emitSeen); };
       if (!stage.blocking)
         return emitColumns();
+      auto emitBlock = [&](const ColumnsBlock &block) {
+        columns = block;
+        emitColumns();
+      };
       if (blockRows_) {
-        columns = columnsOf_.lookup(numberOf(stage));
-        return emitColumns();
+        ColumnsBlock block = columnsOf_.lookup(numberOf(stage));
+        return stage.blocking->packsWhole ? forPackedColumns(stage, block, emitBlock)
+                                          : emitBlock(block);
       }
-      forColumns(stage, outer, isWorthPacking(stage, outer, count), /*several=*/true,
-                 [&](const ColumnsBlock &block) {
-                   columns = block;
-                   emitColumns();
-                 });
+      forColumns(stage, outer, isWorthPacking(stage, outer, count), /*several=*/true, emitBlock);
     });
   });
 }

@@ -164,6 +164,7 @@ private:
   struct ColumnsBlock {
     Value packs;  ///< whether the right operand's are packed, as far as they go; else they are all
     Value panels; ///< where they are then, with all steps
+    Value origin; ///< the first that is packed
     Value begin, end;
     Value choose(mlir::ImplicitLocOpBuilder &b, Value packed, Value lying) const;
   };
@@ -175,15 +176,20 @@ private:
     Operand lying; ///< where nothing is packed
     Value at(Emitter &emitter, Value column, Value step) const;
   };
-  /// A run over some steps of such a product, for some rows.
+  /// Some steps of such a product, for some rows.
   struct StepsBlock {
+    Blocking::Run run;
     ColumnsBlock columns;
     Value begin, end;      ///< of the steps
-    Value isFirst, isLast; ///< of the runs for these rows
+    Value isFirst;         ///< whether they are the first of their group for these rows
+    Value isLast;          ///< whether no steps of any run follow; null: some always do
     Value sums, sumsBytes; ///< of each tile, one after the other; 0 where there is one run
     Value left;            ///< packed rows of the left operand
     Value firstPanel;
-    llvm::SmallVector<RightInBlock, 2> rights; ///< of each accumulator
+    llvm::SmallVector<RightInBlock, 2> rights; ///< of each accumulator of the group
+    const ProductSegment &segment(const Stage &stage) const {
+      return stage.groups[run.group].lead->segments[run.segment];
+    }
   };
   std::optional<StepsBlock> stepsBlock_;
   unsigned numberOf(const Stage &stage) const;
@@ -193,15 +199,19 @@ private:
                   llvm::function_ref<void(const ColumnsBlock &)> body);
   void forPanels(const Stage &stage, const ColumnsBlock *columns,
                  llvm::function_ref<void(const Stage &of, Value first, Value last)> body);
+  void forPackedColumns(const Stage &stage, const ColumnsBlock &all,
+                        llvm::function_ref<void(const ColumnsBlock &)> body);
   void packColumns(const Stage &stage, llvm::ArrayRef<Value> outer, const ColumnsBlock &columns);
-  Value packedPanel(const Stage &of, const ColumnsBlock &columns, size_t accumulator, Value column,
-                    Value steps);
+  Value packedPanel(const Stage &of, const ColumnsBlock &columns, const Blocking::Run &run,
+                    size_t accumulator, Value column);
   Value packedRows(const Stage &stage, const Tile &tile);
   void forStepsBlocks(const Stage &stage, llvm::ArrayRef<Value> outer, const ColumnsBlock &columns,
                       Value firstPanel, Value rows,
                       llvm::function_ref<void(Value rowBegin, Value rows)> body);
   llvm::SmallVector<Value> sumsOfStepsBefore(const Stage &stage, const Tile &tile,
+                                             llvm::ArrayRef<size_t> places,
                                              llvm::ArrayRef<Value> start);
+  bool computes(const Stage &stage, const Turn &turn) const;
   void afterLastSteps(llvm::function_ref<void()> body);
   void beforeLastSteps(llvm::function_ref<void()> body);
   void askForPanel(const Stage &stage, const Tile &tile);
@@ -212,7 +222,8 @@ private:
   llvm::SmallVector<Operand> leftsInBlock(const Stage &stage, const Tile &tile,
                                           const Operand &first, int64_t rows);
   RightInBlock rightInBlock(const Stage &stage, llvm::ArrayRef<Value> outer,
-                            const ColumnsBlock &columns, size_t number);
+                            const ColumnsBlock &columns, const Blocking::Run &run,
+                            size_t accumulator);
   void inRowBlock(const RowBlock &block, llvm::ArrayRef<Value> outer,
                   llvm::function_ref<void()> body);
 

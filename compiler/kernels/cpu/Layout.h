@@ -60,12 +60,24 @@ struct ProductGroup : kernels::ProductGroup {
 /// Of a product of the record's own matrices: how it goes by blocks where its operands are large
 /// (EmitBlocks.cpp).
 struct Blocking {
-  int64_t columns;     ///< of the right operand that are packed at a time; whole panels
+  /// A segment of a group. Its steps end before those of the next begin, for a block of rows.
+  struct Run {
+    unsigned group, segment;
+    bool packsLeft; ///< rows of the left operand are columns in memory: it is packed, too
+  };
+
+  std::vector<Run> runs;
+  int64_t columns;     ///< of a block; whole panels
+  bool packsWhole;     ///< all columns are packed before the rows of a row block; else a block's
+  Dim packedColumns;   ///< at most
   int64_t rows, steps; ///< of a block: whole tiles
   unsigned panels;     ///< where packed columns are, among Layout::packing
-  bool packsLeft;      ///< rows of the left operand are columns in memory: it is packed, too
   int64_t sumsBytes;   ///< of all accumulators of a block
-  int64_t leftBytes;   ///< of the left operand's rows of a block
+  int64_t leftBytes;   ///< of a left operand's rows of a block
+
+  bool packsLeft() const {
+    return std::any_of(runs.begin(), runs.end(), [](const Run &run) { return run.packsLeft; });
+  }
 
   /// Fewer tiles of rows are not worth the packing.
   static constexpr int64_t kLeastTiles = 4;
@@ -116,7 +128,7 @@ struct Stage {
   std::vector<Accumulator> accumulators;
   std::vector<ProductGroup> groups;
   /// Accumulators run over k one after the other, each for all rows of a tile, and their packed
-  /// weights lie so; else those of a group run together, and all are in registers.
+  /// weights lie so; else those of a group run together.
   bool takesTurns = false;
   Sums sums = Sums::Chain;
   /// Bytes of a row of factors in scratch: what the groups read of a row, one after the other;
@@ -160,13 +172,26 @@ struct Stage {
     return std::any_of(accumulators.begin(), accumulators.end(),
                        [](const Accumulator &a) { return static_cast<bool>(a.startRow()); });
   }
-  /// Accumulators that are in registers together.
+  /// Accumulators that are in registers together. Groups without packed weights are computed one
+  /// after the other.
   int64_t accumulatorsAtOnce() const {
-    return takesTurns ? 1 : static_cast<int64_t>(accumulators.size());
+    if (takesTurns)
+      return 1;
+    if (somePacked())
+      return static_cast<int64_t>(accumulators.size());
+    size_t most = 0;
+    for (const ProductGroup &group : groups)
+      most = std::max(most, group.accumulators.size());
+    return static_cast<int64_t>(most);
   }
   /// Whether all right operands are packed weights.
   bool allPacked() const {
     return std::all_of(groups.begin(), groups.end(),
+                       [](const ProductGroup &group) { return group.weightUse >= 0; });
+  }
+
+  bool somePacked() const {
+    return std::any_of(groups.begin(), groups.end(),
                        [](const ProductGroup &group) { return group.weightUse >= 0; });
   }
 

@@ -42,6 +42,7 @@ private:
   bool areRowsOfBlock(const Stage &stage) const;
   bool takesStepsOfTiles(const Stage &stage) const;
   void chooseBlocks();
+  bool endsRowBlockAlone(const Stage &stage) const;
 
   // Chunks.cpp
   int64_t rowBytes(const Stage &stage) const;
