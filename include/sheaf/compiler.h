@@ -158,7 +158,8 @@ SHEAF_API void sheaf_diagnostics_release(sheaf_diagnostics *diagnostics);
 
 /* `diagnostics` may be null; else it is always given some, to be released by the caller: errors
  * when the status is SHEAF_NOT_COMPILED, warnings when it is SHEAF_OK. Dims, vocabularies or
- * weights that the source does not know are SHEAF_INVALID. */
+ * weights that the source does not know are SHEAF_INVALID, files that cannot be read
+ * SHEAF_NOT_READABLE. */
 SHEAF_API sheaf_status sheaf_compile(const sheaf_compile_options *options, sheaf_model **model,
                                      sheaf_diagnostics **diagnostics);
 

@@ -186,7 +186,8 @@ loadCheckpoint(const std::string &directory, rt::Session &session, rt::Trainer &
       file.reset();
       all.erase(std::prev(all.end()));
       if (all.empty())
-        throw UserError(fmt::format("{}; {} has no whole checkpoint", error.what(), directory));
+        throw PlacedError({path}, "damaged, and there is no other checkpoint",
+                          fmt::format("{}; {} has no whole checkpoint", error.what(), directory));
       if (onDamaged)
         onDamaged(error.what());
       // It must not count as one of those that are kept.

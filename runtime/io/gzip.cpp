@@ -16,7 +16,7 @@ public:
   explicit Inflater(const std::string &name) : name_(name) {
     // 16: with a header and a check sum as gzip has them.
     if (inflateInit2(&stream_, 16 + MAX_WBITS) != Z_OK)
-      throw UserError(fmt::format("{}: there is no memory to decompress it", name));
+      throw PlacedError({name}, "there is no memory to decompress it");
   }
   ~Inflater() { inflateEnd(&stream_); }
   Inflater(const Inflater &) = delete;
@@ -56,7 +56,7 @@ public:
 
 private:
   [[noreturn]] void fail(const char *why) const {
-    throw UserError(fmt::format("{}: cannot be decompressed: {}", name_, why));
+    throw PlacedError({name_}, fmt::format("cannot be decompressed: {}", why));
   }
 
   const std::string &name_;

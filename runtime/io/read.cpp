@@ -101,10 +101,10 @@ void readInto(Dataset &dataset, const SourceText &source, const rt::TypeTable &t
     std::string message = error.what();
     if (message.starts_with(source.name + ":"))
       throw;
-    throw UserError(fmt::format("{}: {}{}", source.name, message,
-                                options.format ? ""
-                                               : fmt::format("\n  (read as {}; {} says otherwise)",
-                                                             format.name, options.formatTerm)));
+    throw PlacedError({source.name}, options.format
+                                         ? message
+                                         : fmt::format("{}\n  (read as {}; {} says otherwise)",
+                                                       message, format.name, options.formatTerm));
   }
   ReadReport &report = dataset.report();
   report = std::move(reader.report());
@@ -134,11 +134,12 @@ Dataset readDataset(const SourceText &source, const rt::TypeTable &types,
     return dataset;
   const ReadReport &report = dataset.report();
   if (report.skipped)
-    throw UserError(fmt::format("{}: no data: every {} was skipped; the first: {}", source.name,
-                                report.record, report.firstSkipped));
-  throw UserError(fmt::format("{}: no data: the file has no {}", source.name,
-                              std::string_view(report.record) == "line" ? "line that is not blank"
-                                                                        : report.record));
+    throw PlacedError({source.name}, fmt::format("no data: every {} was skipped; the first: {}",
+                                                 report.record, report.firstSkipped));
+  throw PlacedError({source.name},
+                    fmt::format("no data: the file has no {}",
+                                std::string_view(report.record) == "line" ? "line that is not blank"
+                                                                          : report.record));
 }
 
 Dataset readDataset(const std::string &path, const rt::TypeTable &types, const rt::EntryDesc &entry,
@@ -183,10 +184,10 @@ vocabulariesOf(const SourceText &source, const std::set<std::string> &names,
     } else if (tokens.greatest < 0) {
       made[name] = {};
     } else {
-      throw UserError(fmt::format("{}: it has numbers for {}, and nothing tells how many there "
-                                  "are: give dim '{}' a value, {} at least, or a vocabulary",
-                                  source.name, tokenTypeName(name), sizeDimName(name),
-                                  tokens.greatest + 1));
+      throw PlacedError({source.name},
+                        fmt::format("it has numbers for {}, and nothing tells how many there are: "
+                                    "give dim '{}' a value, {} at least, or a vocabulary",
+                                    tokenTypeName(name), sizeDimName(name), tokens.greatest + 1));
     }
   }
   return made;
@@ -202,7 +203,7 @@ std::map<std::string, Vocabulary> buildVocabularies(const SourceText &source,
       [&](std::string_view record, int64_t) { reader.format().countWords(record, counter); },
       [] {});
   if (counter.words("").distinct() == 0)
-    throw UserError(fmt::format("{}: no words in the data", source.name));
+    throw PlacedError({source.name}, "no words in the data");
   std::map<std::string, Vocabulary> built;
   for (const auto &[name, counted] : counter.counted())
     built.emplace(name, counted.words.build(counting));
