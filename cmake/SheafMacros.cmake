@@ -1,5 +1,6 @@
 # sheaf_library(NAME [MLIR] [RUN_LONG] [FUZZED] SOURCES a.cpp ... [LINK lib ...]): a static library of
-#   this project; RUN_LONG, FUZZED: by tests and by fuzzers, so it is optimised under a sanitizer.
+#   this project; RUN_LONG: by tests, so it is optimised under a sanitizer; FUZZED: a fuzzer looks for
+#   new ways through it.
 # sheaf_executable(NAME [MLIR] SOURCES ... [LINK ...]): a program.
 # sheaf_test(NAME [MLIR] SOURCES ... [LINK ...] [NOT_SANITIZED PATTERN] [SANITIZED_SHARE N]): a
 #   GoogleTest program, each of its tests known to CTest; under a sanitizer one for CTest, without the
@@ -48,13 +49,14 @@ endif()
 if(NOT CMAKE_CROSSCOMPILING)
   set(tested -O0)
 endif()
+# What -fsanitize=fuzzer-no-link stands for, which would ask for a precompiled header of its own.
 if(SHEAF_FUZZ)
-  set(fuzzed -fsanitize=fuzzer-no-link)
-  target_link_options(sheaf_flags INTERFACE ${fuzzed})
+  set(fuzzed -fsanitize-coverage=inline-8bit-counters,indirect-calls,trace-cmp,pc-table)
+  target_link_options(sheaf_flags INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 
 # That with MLIR's headers is in SheafMLIR.cmake.
-_sheaf_pch(sheaf_std_pch OPTIONS ${fuzzed} HEADERS ${CMAKE_SOURCE_DIR}/cmake/pch_std.h)
+_sheaf_pch(sheaf_std_pch HEADERS ${CMAKE_SOURCE_DIR}/cmake/pch_std.h)
 if(SHEAF_TESTS)
   _sheaf_pch(sheaf_test_pch OPTIONS ${tested}
              HEADERS ${CMAKE_SOURCE_DIR}/cmake/pch_std.h <gtest/gtest.h>)
@@ -105,10 +107,13 @@ function(sheaf_library name)
   add_library(${name} STATIC)
   cmake_parse_arguments(ARG "FUZZED" "" "" ${ARGN})
   set(pch ${sheaf_rarely_run_pch})
-  if(ARG_FUZZED OR "RUN_LONG" IN_LIST ARGN)
+  if("RUN_LONG" IN_LIST ARGN)
     set(pch sheaf_std_pch)
   endif()
   _sheaf_target(${name} ${ARG_UNPARSED_ARGUMENTS} PCH ${pch})
+  if(ARG_FUZZED)
+    target_compile_options(${name} PRIVATE ${fuzzed})
+  endif()
   sheaf_unity(${name})
 endfunction()
 
