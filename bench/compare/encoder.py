@@ -151,4 +151,5 @@ def main():
                 {name: (lambda name=name: step(name)) for name in nets}, given.rounds, 3 * (products + scores))
 
 
-main()
+if __name__ == "__main__":
+    main()
