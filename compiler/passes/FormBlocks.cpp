@@ -5,8 +5,8 @@
 #include "compiler/analysis/OpQueries.h"
 #include "compiler/analysis/ProgramOrder.h"
 #include "compiler/passes/BlockTable.h"
+#include "compiler/passes/OwnOperands.h"
 #include "compiler/passes/Pass.h"
-#include "compiler/passes/WeightViews.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/IRMapping.h"
@@ -293,7 +293,7 @@ LogicalResult formIn(func::FuncOp func, BlockTable &table, const Recorders &reco
                      PassContext &context) {
   bool oneByOne = context.isOff("blocks");
   if (!oneByOne)
-    copyViewsIntoRegions(func);
+    copyIntoRegions(func);
   SmallVector<Block *> blocks;
   func.walk([&](Block *block) { blocks.push_back(block); });
   for (Block *block : blocks) {
@@ -304,7 +304,7 @@ LogicalResult formIn(func::FuncOp func, BlockTable &table, const Recorders &reco
     Grouping grouping =
         groupTensorCode(*block, recorders, oneByOne, !context.isOff("split-blocks"));
     if (!oneByOne)
-      copyViewsIntoGroups(grouping.groups);
+      copyIntoGroups(grouping.groups);
     BlockMaker maker(table, func, context);
     Guards guards; // of records
     for (const Group &group : grouping.groups) {

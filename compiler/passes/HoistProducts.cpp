@@ -10,9 +10,9 @@
 
 #include "compiler/analysis/OpQueries.h"
 #include "compiler/ops/Expand.h"
+#include "compiler/passes/OwnOperands.h"
 #include "compiler/passes/Pass.h"
 #include "compiler/passes/Precedence.h"
-#include "compiler/passes/WeightViews.h"
 
 #include "llvm/ADT/MapVector.h"
 
@@ -100,7 +100,7 @@ private:
 
   /// Marks the operators, and what is made for these alone.
   void standApart(unsigned rank, SmallVector<Operation *> work) {
-    llvm::DenseMap<Block *, OwnViews> views;
+    llvm::DenseMap<Block *, OwnOperands> views;
     auto markApart = [&](Operation *op) {
       op->setAttr(kApartAttr, IntegerAttr::get(IntegerType::get(op->getContext(), 64), rank));
     };

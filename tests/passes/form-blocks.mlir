@@ -158,3 +158,28 @@ func.func @held(%x: tensor<4xf32>, %i: i64) -> (tensor<4xf32>, tensor<f32>) {
   %s = sheaf.apply "pick"(%z, %i) {axis = 0 : i64} : (tensor<4xf32>, i64) -> tensor<f32>
   return %c, %s : tensor<4xf32>, tensor<f32>
 }
+
+// What follows from places and ints alone is computed where it is taken, not handed from block to
+// block.
+// CHECK-LABEL: func.func @mask
+// CHECK: %[[A:.*]] = sheaf.record @{{.*}}(%{{.*}}, %{{.*}}) weights [] : (tensor<?xf32>, i64) -> tensor<?xf32>
+// CHECK: call @opaqueRows
+// CHECK: sheaf.record @{{.*}} : (tensor<?xf32>, i64, i64) -> tensor<?xf32>
+func.func @mask(%x: tensor<?xf32>, %last: i64) -> tensor<?xf32> {
+  %n = sheaf.dim %x, 0 : tensor<?xf32>
+  %end = sheaf.apply "scalar"(%last) {} : (i64) -> tensor<i64>
+  %to = sheaf.apply "i32"(%end) {} : (tensor<i64>) -> tensor<i32>
+  %places = sheaf.apply "iota"(%n) {} : (i64) -> tensor<?xi32>
+  %seen = sheaf.apply "le"(%places, %to) {} : (tensor<?xi32>, tensor<i32>) -> tensor<?xi1>
+  %y = sheaf.apply "exp"(%x) {} : (tensor<?xf32>) -> tensor<?xf32>
+  %first = sheaf.apply "where"(%seen, %x, %y) {} : (tensor<?xi1>, tensor<?xf32>, tensor<?xf32>) -> tensor<?xf32>
+  %o = func.call @opaqueRows(%first) : (tensor<?xf32>) -> tensor<?xf32>
+  %z = sheaf.apply "tanh"(%o) {} : (tensor<?xf32>) -> tensor<?xf32>
+  %second = sheaf.apply "where"(%seen, %o, %z) {} : (tensor<?xi1>, tensor<?xf32>, tensor<?xf32>) -> tensor<?xf32>
+  return %second : tensor<?xf32>
+}
+func.func private @opaqueRows(%x: tensor<?xf32>) -> tensor<?xf32> {
+  %y = sheaf.apply "exp"(%x) {} : (tensor<?xf32>) -> tensor<?xf32>
+  %z = func.call @opaqueRows(%y) : (tensor<?xf32>) -> tensor<?xf32>
+  return %z : tensor<?xf32>
+}
