@@ -49,7 +49,8 @@ endif()
 if(NOT CMAKE_CROSSCOMPILING)
   set(tested -O0)
 endif()
-# What -fsanitize=fuzzer-no-link stands for, which would ask for a precompiled header of its own.
+# The coverage that fuzzers go by. -fsanitize=fuzzer-no-link, which stands for it and some more, would
+# ask for a precompiled header of its own.
 if(SHEAF_FUZZ)
   set(fuzzed -fsanitize-coverage=inline-8bit-counters,indirect-calls,trace-cmp,pc-table)
   target_link_options(sheaf_flags INTERFACE -fsanitize=fuzzer-no-link)

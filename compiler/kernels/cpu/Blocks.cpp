@@ -19,8 +19,11 @@ constexpr int64_t kLargeOperand = 8;
 
 constexpr int64_t kBlockColumns = 256, kBlockRowsOfProduct = 96;
 constexpr int64_t kLeastSteps = 256, kMostSteps = 512, kStepsMultiple = 64;
-/// Fewer steps have so few rows of the right operand that they stay near, wherever they lie.
-constexpr int64_t kLeastDepth = 128;
+/// Fewer steps have so few rows of the right operand that they stay near, wherever they lie; to
+/// pack all of it needs more to be worth the memory.
+constexpr int64_t kLeastDepth = 128, kLeastDepthOfWhole = 257;
+/// Each run has code of its own.
+constexpr size_t kMostRuns = 4;
 
 /// Whether rows of the left operand are neighbours in memory.
 bool rowsAreNeighbours(const Stage &stage, const ProductSegment &segment) {
@@ -30,11 +33,43 @@ bool rowsAreNeighbours(const Stage &stage, const ProductSegment &segment) {
 
 } // namespace
 
+int64_t LayoutPlanner::largeFrom() const { return level2(kLargeOperand); }
+
+/// Whether a segment's operands are known to stay near as they are: they have fewer steps than
+/// that, or are small. The left one counts where it would be packed.
+bool LayoutPlanner::staysNear(const Stage &stage, const ProductSegment &segment, bool packsLeft,
+                              int64_t leastDepth) const {
+  const Dim &depth = segment.extent, &columns = stage.shape.back();
+  const Dim &rows = stage.shape[static_cast<size_t>(stage.rowAxis)];
+  if (!depth.isConstant())
+    return false;
+  if (depth.constant() < leastDepth)
+    return true;
+  if (!columns.isConstant() || (packsLeft && !rows.isConstant()))
+    return false;
+  int64_t widest = std::max(columns.constant(), packsLeft ? rows.constant() : 0);
+  return depth.constant() * widest * bytesOf(ops::DType::F32) < largeFrom();
+}
+
+/// Where operands may be large, groups of a tile are computed one after the other, so that they may
+/// go by blocks; else all sums of a tile stay in registers.
+bool LayoutPlanner::computesGroupsInTurn(const Stage &stage) const {
+  bool mayBlock = packMatrices_ && stage.sums == Sums::Chain && !stage.rowsAreRecords &&
+                  stage.rowAxis >= 0 && !stage.sumsRows && !stage.takesTurns;
+  auto isOwn = [](const ProductGroup &group) { return group.weightUse < 0; };
+  return mayBlock && stage.groups.size() > 1 && llvm::all_of(stage.groups, isOwn) &&
+         llvm::any_of(stage.groups, [&](const ProductGroup &group) {
+           return llvm::any_of(group.lead->segments, [&](const ProductSegment &segment) {
+             return !staysNear(stage, segment, rowsAreNeighbours(stage, segment), kLeastDepth);
+           });
+         });
+}
+
 /// How a stage's products go by blocks, unless it is known that its operands are small.
 std::optional<Blocking> LayoutPlanner::blockingOf(const Stage &stage) {
   if (!packMatrices_ || stage.kind != Stage::Products || stage.sums != Sums::Chain ||
       stage.rowsAreRecords || stage.rowsOfAllRecords || stage.rowAxis < 0 || stage.sumsRows ||
-      stage.takesTurns)
+      stage.takesTurns || (stage.groups.size() > 1 && !stage.groupsInTurn))
     return std::nullopt;
   if (stage.rowBlock >= 0 && !areRowsOfBlock(stage))
     return std::nullopt;
@@ -58,6 +93,7 @@ std::optional<Blocking> LayoutPlanner::blockingOf(const Stage &stage) {
     }
 
   Blocking blocking;
+  blocking.packsWhole = stage.rowBlock >= 0 && !endsRowBlockAlone(stage);
   bool isSmall = true;
   Dim panelRows(0);
   for (auto [g, group] : llvm::enumerate(stage.groups)) {
@@ -68,18 +104,12 @@ std::optional<Blocking> LayoutPlanner::blockingOf(const Stage &stage) {
       bool packsLeft =
           rowsAreNeighbours(stage, segment) && left.dtype == ops::DType::F32 && !isOfBlock(left);
       blocking.runs.push_back({static_cast<unsigned>(g), static_cast<unsigned>(s), packsLeft});
-      const Dim &depth = segment.extent;
-      panelRows = panelRows + depth * Dim(static_cast<int64_t>(group.accumulators.size()));
-      bool isShallow = depth.isConstant() && depth.constant() < kLeastDepth;
-      bool isNear = false;
-      if (depth.isConstant() && columns.isConstant() && (!packsLeft || rows.isConstant())) {
-        int64_t widest = std::max(columns.constant(), packsLeft ? rows.constant() : 0);
-        isNear = depth.constant() * widest * bytesOf(ops::DType::F32) < layout_->packedFrom;
-      }
-      isSmall &= isShallow || isNear;
+      panelRows = panelRows + segment.extent * Dim(static_cast<int64_t>(group.accumulators.size()));
+      isSmall &= staysNear(stage, segment, packsLeft,
+                           blocking.packsWhole ? kLeastDepthOfWhole : kLeastDepth);
     }
   }
-  if (isSmall)
+  if (isSmall || blocking.runs.size() > kMostRuns)
     return std::nullopt;
 
   blocking.columns = llvm::alignTo(kBlockColumns, panel);
@@ -100,7 +130,6 @@ std::optional<Blocking> LayoutPlanner::blockingOf(const Stage &stage) {
                 llvm::alignTo(stage.tileRows, stage.lanes) * bytesOf(ops::DType::F32)
           : 0;
 
-  blocking.packsWhole = stage.rowBlock >= 0 && !endsRowBlockAlone(stage);
   blocking.packedColumns = Dim(blocking.columns);
   if (blocking.packsWhole)
     blocking.packedColumns =
@@ -147,7 +176,7 @@ bool LayoutPlanner::areRowsOfBlock(const Stage &stage) const {
 }
 
 void LayoutPlanner::chooseBlocks() {
-  layout_->packedFrom = level2(kLargeOperand);
+  layout_->packedFrom = largeFrom();
   int64_t known = 0;
   for (Stage &stage : layout_->stages) {
     stage.blocking = blockingOf(stage);

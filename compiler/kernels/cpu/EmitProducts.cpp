@@ -27,8 +27,8 @@ constexpr int64_t kApartBytes = 2048, kRowsAhead = 16;
 /// are computed one after the other.
 bool onlyStores(const Stage &stage, int64_t tileVectors) {
   const Dim &width = stage.shape.back();
-  return (stage.groups.size() == 1 || stage.somePacked()) && stage.sums != Sums::Tiles &&
-         width.isConstant() && !stage.takesTurns &&
+  return !stage.groupsInTurn && stage.sums != Sums::Tiles && width.isConstant() &&
+         !stage.takesTurns &&
          llvm::none_of(stage.groups,
                        [](const ProductGroup &g) { return g.lead->leavesOutZeros; }) &&
          width.constant() % (stage.lanes * tileVectors) == 0 &&

@@ -151,7 +151,8 @@ void Emitter::forRows(const Stage &stage, const Tile &tile,
     most = tile.panels.size() > static_cast<size_t>(stage.panelsAtOnce()) ? 1 : stage.fewRows;
   else if (stage.fewRows)
     least = (most + 1) / 2;
-  if (std::optional<int64_t> known = stage.knownRows(); known && *known > 0)
+  // Blocks of rows leave fewer for their last tile.
+  if (std::optional<int64_t> known = stage.knownRows(); known && *known > 0 && !stage.blocking)
     least = *known / llvm::divideCeil(*known, most);
   if (least == most)
     return body(least);

@@ -111,6 +111,7 @@ void LayoutPlanner::layOutProducts(const kernels::Stage &of, Stage &stage) {
   for (const kernels::ProductGroup &group : of.groups)
     stage.groups.push_back({group, group.lead->ofWeights ? 0 : -1});
   chooseTurns(stage);
+  stage.groupsInTurn = computesGroupsInTurn(stage);
   bool byFactors = stage.sums != Sums::Chain && of.method != PairsInPlace;
   stage.rowsOfAllRecords = (byFactors && !stage.rowsAreRecords) ||
                            (flatRows_ && stage.rowAxis >= 0 && stage.allPacked());

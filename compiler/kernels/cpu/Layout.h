@@ -130,6 +130,8 @@ struct Stage {
   /// Accumulators run over k one after the other, each for all rows of a tile, and their packed
   /// weights lie so; else those of a group run together.
   bool takesTurns = false;
+  /// Sums of a group of own matrices go to scratch before the next group's begin.
+  bool groupsInTurn = false;
   Sums sums = Sums::Chain;
   /// Bytes of a row of factors in scratch: what the groups read of a row, one after the other;
   /// rounded, but for a library. 0: rows are read where they are.
@@ -172,12 +174,11 @@ struct Stage {
     return std::any_of(accumulators.begin(), accumulators.end(),
                        [](const Accumulator &a) { return static_cast<bool>(a.startRow()); });
   }
-  /// Accumulators that are in registers together. Groups without packed weights are computed one
-  /// after the other.
+  /// Accumulators that are in registers together.
   int64_t accumulatorsAtOnce() const {
     if (takesTurns)
       return 1;
-    if (somePacked())
+    if (!groupsInTurn)
       return static_cast<int64_t>(accumulators.size());
     size_t most = 0;
     for (const ProductGroup &group : groups)
@@ -187,11 +188,6 @@ struct Stage {
   /// Whether all right operands are packed weights.
   bool allPacked() const {
     return std::all_of(groups.begin(), groups.end(),
-                       [](const ProductGroup &group) { return group.weightUse >= 0; });
-  }
-
-  bool somePacked() const {
-    return std::any_of(groups.begin(), groups.end(),
                        [](const ProductGroup &group) { return group.weightUse >= 0; });
   }
 

@@ -42,6 +42,10 @@ private:
   bool areRowsOfBlock(const Stage &stage) const;
   bool takesStepsOfTiles(const Stage &stage) const;
   void chooseBlocks();
+  int64_t largeFrom() const;
+  bool staysNear(const Stage &stage, const ProductSegment &segment, bool packsLeft,
+                 int64_t leastDepth) const;
+  bool computesGroupsInTurn(const Stage &stage) const;
   bool endsRowBlockAlone(const Stage &stage) const;
 
   // Chunks.cpp
