@@ -51,6 +51,8 @@ struct Instance {
   int64_t index = 0; ///< its number in the data: names it in errors
   /// Of what it emits so many have been delivered by an earlier run, and are not again.
   uint64_t delivered = 0;
+  /// It has failed for want of memory in an earlier run, of more instances: counted as one.
+  bool isAgain = false;
 };
 
 class Kept;

@@ -301,20 +301,35 @@ private:
 };
 
 /// Runs a mini-batch by `run`, which is given some of its instances and gives their outcomes, and
-/// calls `visit(number, outcome)` once for each: those that found too little memory beside the
-/// others run again, alone, when all others have been visited.
+/// calls `visit(number, outcome)` once for each. Those that found too little memory beside the
+/// others run again when all have run, a quarter as many together, and so on: what fails for want
+/// of memory has failed alone.
 template <typename Run, typename Visit>
 void runEach(std::span<const Instance> instances, Run run, Visit visit) {
-  std::vector<std::pair<size_t, Instance>> alone;
-  std::span<const Outcome> outcomes = run(instances);
-  for (size_t i = 0; i < outcomes.size(); ++i) {
-    if (!outcomes[i].ok() && outcomes[i].error->outOfMemory() && instances.size() > 1)
-      alone.emplace_back(i, instances[i]).second.delivered = outcomes[i].delivered;
-    else
-      visit(i, outcomes[i]);
+  std::vector<size_t> numbers;
+  std::vector<Instance> some, tooMany;
+  size_t together = instances.size();
+  for (std::span<const Instance> rest = instances; !rest.empty(); rest = some) {
+    std::vector<size_t> kept;
+    for (size_t first = 0; first < rest.size(); first += together) {
+      std::span<const Instance> now = rest.subspan(first, std::min(together, rest.size() - first));
+      std::span<const Outcome> outcomes = run(now);
+      for (size_t i = 0; i < now.size(); ++i) {
+        size_t number = numbers.empty() ? first + i : numbers[first + i];
+        if (outcomes[i].ok() || !outcomes[i].error->outOfMemory() || now.size() == 1) {
+          visit(number, outcomes[i]);
+          continue;
+        }
+        kept.push_back(number);
+        Instance &again = tooMany.emplace_back(now[i]);
+        again.delivered = outcomes[i].delivered;
+        again.isAgain = true;
+      }
+    }
+    together = std::max<size_t>(1, std::min(together, kept.size()) / 4);
+    numbers = std::move(kept);
+    some = std::exchange(tooMany, {});
   }
-  for (const auto &[i, instance] : alone)
-    visit(i, run(std::span(&instance, 1)).front());
 }
 
 /// Parameters that are frozen as long as this is there.

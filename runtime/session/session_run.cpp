@@ -515,8 +515,11 @@ std::span<const Outcome> Session::Impl::run(std::span<const Instance> instances,
   bool stopped = stop.stop_requested();
   if (stopped)
     giveUpAll(instances);
+  auto again = static_cast<uint64_t>(std::count_if(
+      instances.begin(), instances.end(), [](const Instance &each) { return each.isAgain; }));
   for (const Outcome &outcome : outcomes)
     counters.failed += !outcome.ok();
+  counters.failed -= std::min(again, counters.failed);
   counters.recordNanoseconds += clockNow() - start - (counters.flushNanoseconds - flushed);
   if (!stopped) {
     flush(BucketTable::What::All);
@@ -549,7 +552,7 @@ std::span<const Outcome> Session::Impl::run(std::span<const Instance> instances,
   note(TracePart::MiniBatch, begin, static_cast<int64_t>(counters.runs));
   noteMemory();
   counters.runs += 1;
-  counters.instances += instances.size();
+  counters.instances += instances.size() - again;
   return outcomes;
 }
 
