@@ -84,6 +84,7 @@ std::optional<Trainer::Gradients> Trainer::runAtOnce(size_t begin, size_t end, T
   uint32_t type = session_.model().entry.resultType;
   for (const Outcome &outcome : outcomes) {
     if (!outcome.ok() || shortOf) {
+      lost_ += shortOf || outcome.error->outOfMemory();
       if (step.failed++ == 0)
         step.error =
             shortOf ? RunError(batch_[0].index, *shortOf, RunError::Cause::Memory) : *outcome.error;
@@ -169,10 +170,51 @@ std::optional<Trainer::Gradients> Trainer::runParts(size_t begin, size_t end, bo
   return sum_.gradients();
 }
 
+/// Divides mini-batches into so many parts, and gives back what sums of more take.
+void Trainer::setParts(int64_t parts) {
+  parts_ = parts;
+  sum_.clear();
+  if (static_cast<size_t>(parts) >= reserved_)
+    return;
+  reserved_ = static_cast<size_t>(parts);
+  sum_.keepOnly(reserved_);
+}
+
+/// What no number of parts holds whole is halved. Sums of parts take memory, too, so the fewest
+/// instances may be lost with fewer parts than that: with `most`, or half of that, or half again.
+Trainer::Gradients Trainer::runHalving(size_t begin, size_t end, int64_t most, TrainingStep &step) {
+  session_.allowRecompute(true);
+  int64_t best = most, fewest = -1;
+  auto run = [&](int64_t parts) {
+    setParts(parts);
+    TrainingStep tried = step;
+    lost_ = 0;
+    Gradients gradients = *runParts(begin, end, /*mayHalve=*/true, tried);
+    if (fewest < 0 || lost_ < fewest) {
+      best = parts;
+      fewest = lost_;
+    }
+    return std::pair(tried, gradients);
+  };
+  for (int64_t parts = most; parts >= 1; parts /= 2)
+    try {
+      auto [tried, gradients] = run(parts);
+      if (fewest == 0 || stop_.stop_requested() || (parts == 1 && best == 1)) {
+        step = tried;
+        return gradients;
+      }
+    } catch (const OutOfMemory &) { // for the sums of so many parts
+      if (parts == 1 && fewest < 0)
+        throw;
+    }
+  auto [tried, gradients] = run(best);
+  step = tried;
+  return gradients;
+}
+
 /// How many parts the memory limit asks for is found out in the first step: from then on it belongs
 /// to the training. Parts of enough instances for large launches cost least; then rows are dropped
-/// and made again, and then come smaller parts, as many as memory holds sums of. What none of it
-/// holds is halved.
+/// and made again, and then come smaller parts, as many as memory holds sums of.
 Trainer::Gradients Trainer::runStep(size_t begin, size_t end, TrainingStep &step) {
   constexpr int64_t kEnough = 16;
   optimizer_.reserve();
@@ -180,19 +222,19 @@ Trainer::Gradients Trainer::runStep(size_t begin, size_t end, TrainingStep &step
   auto most = std::min<int64_t>(options_.batch, static_cast<int64_t>(end - begin));
   bool recomputes = !mayDivide || most < 2 * kEnough;
   for (;;) {
+    if (mayDivide && recomputes && parts_ >= most)
+      return runHalving(begin, end, most, step);
     TrainingStep tried = step;
     session_.allowRecompute(recomputes);
-    bool mayHalve = !mayDivide || (recomputes && parts_ >= most);
     std::optional<Gradients> gradients;
     try {
-      gradients = runParts(begin, end, mayHalve, tried);
+      gradients = runParts(begin, end, /*mayHalve=*/!mayDivide, tried);
     } catch (const OutOfMemory &) { // for the sums of so many parts
-      if (recomputes || parts_ == 1)
+      if (parts_ == 1)
         throw;
       recomputes = true;
-      most = parts_ /= 2;
-      reserved_ = static_cast<size_t>(parts_);
-      sum_.keepOnly(reserved_);
+      most = parts_ / 2;
+      setParts(most);
       continue;
     }
     session_.allowRecompute(true);

@@ -96,6 +96,8 @@ private:
   std::vector<size_t> cut(size_t begin, size_t end) const;
   std::optional<Gradients> runParts(size_t begin, size_t end, bool mayHalve, TrainingStep &step);
   Gradients runStep(size_t begin, size_t end, TrainingStep &step);
+  Gradients runHalving(size_t begin, size_t end, int64_t most, TrainingStep &step);
+  void setParts(int64_t parts);
 
   Session &session_;
   std::span<const Instance> instances_;
@@ -106,6 +108,7 @@ private:
   InstanceCosts costs_;
   int64_t parts_;
   size_t reserved_ = 1; ///< parts whose sum has memory
+  int64_t lost_ = 0;    ///< instances of a step that memory did not hold alone
   int64_t next_ = 0;
   int64_t shuffled_ = -1; ///< the epoch that `order_` is of
   std::vector<uint32_t> order_;

@@ -319,7 +319,7 @@ void Training::tell(const rt::TrainingStep &step, bool isFirstFailure) {
   if (step.halved && !std::exchange(toldHalved_, true)) {
     const std::string &limit = arguments_.limits.memoryLimitText;
     note(fmt::format("step {}: {} does not hold {}, which is halved: the last bits are not those "
-                     "of the whole; more --parts avoid that",
+                     "of the whole; other --parts, more of them mostly, may avoid that",
                      step.number + 1, limit.empty() ? "memory" : "--memory-limit " + limit,
                      step.parts > 1 ? "one of its parts" : "its mini-batch"));
   }
