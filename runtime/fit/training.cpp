@@ -101,7 +101,10 @@ std::optional<Directory::Rebuilt> Training::restoreFiles() {
 
 void Training::keepConfig(TrainConfig config) {
   config_ = std::move(config);
-  saveConfig();
+  // Options with which no step can be made are not those to go on with.
+  configIsNew_ = course_.steps > 0;
+  if (!configIsNew_)
+    saveConfig();
 }
 
 void Training::saveConfig() const {
@@ -131,6 +134,8 @@ void Training::checkpoint() {
 }
 
 void Training::finish() {
+  if (std::exchange(configIsNew_, false))
+    saveConfig();
   if (!directory_ || options_.keep != 0)
     return;
   if (config_ && !config_->ended) {
@@ -162,6 +167,10 @@ rt::TrainingStep Training::step(const std::stop_token &stop) {
   if (step.stopped)
     return step;
   course_.add(step);
+  if (configIsNew_ && step.instances > 0) {
+    saveConfig();
+    configIsNew_ = false;
+  }
   // How many parts the first step was found to need is part of the training from then on.
   if (step.number == 0 && config_ && config_->parts == "auto" && trainer_.parts() > 1) {
     config_->parts = std::to_string(trainer_.parts());

@@ -110,7 +110,8 @@ public:
   bool restore(const std::function<void(const std::string &why)> &onDamaged = {});
   /// Files beside the checkpoints that are missing.
   std::optional<Directory::Rebuilt> restoreFiles();
-  /// Writes this to the directory, and keeps up there what the training finds out.
+  /// Writes this to the directory, of a training that goes on when a step has been made with it or
+  /// none is left; and keeps up there what the training finds out.
   void keepConfig(TrainConfig config);
   /// Null when there is none.
   const TrainConfig *config() const { return config_ ? &*config_ : nullptr; }
@@ -184,6 +185,7 @@ private:
   std::vector<DevMeasure> measures_;
   std::optional<Directory> directory_;
   std::optional<TrainConfig> config_;
+  bool configIsNew_ = false; ///< and not yet in the directory
   int64_t instances_ = 0, failed_ = 0, halved_ = 0;
   std::string firstFailure_;
   std::vector<std::vector<uint8_t>> best_; ///< row-major, by parameter
