@@ -74,6 +74,8 @@ private:
 bool isShardIndex(const std::string &path) {
   if (!isFile(path))
     return false;
+  if (path.ends_with(".index.json")) // whatever is in it should be one
+    return true;
   std::ifstream stream(path, std::ios::binary);
   // A safetensors file begins with the length of its header, whose bytes may be those of blanks and
   // a brace; but eight bytes of a length have a zero among them, and text has none.
