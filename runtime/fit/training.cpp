@@ -179,6 +179,8 @@ rt::TrainingStep Training::step(const std::stop_token &stop) {
   instances_ += step.instances;
   if (step.failed && failed_ == 0)
     firstFailure_ = data_.failure(*step.error);
+  if (step.nonFinite && nonFinite_.empty())
+    nonFinite_ = data_.failure(*step.nonFinite);
   failed_ += step.failed;
   halved_ += step.halved > 0;
   course_.unmeasured = course_.steps % stepsPerEpoch() == 0;
@@ -202,6 +204,7 @@ std::optional<EpochEnd> Training::measureEpoch(const std::stop_token &stop,
   // A dynamic scale comes down step by step.
   end.nothingChanged = course_.epochChanges == 0 && !trainer_.lossScale().isDynamic();
   end.diverges = course_.diverges();
+  end.nonFinite = nonFinite_;
   // A loss is better when it is less.
   if (end.loss)
     end.value = -*end.loss;
@@ -239,6 +242,7 @@ void Training::keepEpoch(EpochEnd &end) {
     throw;
   }
   instances_ = failed_ = halved_ = 0;
+  nonFinite_.clear();
 }
 
 void Training::keepBest() {

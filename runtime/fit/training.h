@@ -75,11 +75,13 @@ struct TrainingOptions {
 
 /// The end of an epoch.
 struct EpochEnd {
-  int64_t epoch = 0;                             ///< from 0
-  std::optional<double> loss;                    ///< mean over its instances; of none: nothing
-  int64_t instances = 0, failed = 0;             ///< since it began, or was resumed
-  int64_t skipped = 0;                           ///< steps
-  int64_t halved = 0;                            ///< steps (TrainingStep::halved), as `failed`
+  int64_t epoch = 0;                 ///< from 0
+  std::optional<double> loss;        ///< mean over its instances; of none: nothing
+  int64_t instances = 0, failed = 0; ///< since it began, or was resumed
+  int64_t skipped = 0;               ///< steps
+  int64_t halved = 0;                ///< steps (TrainingStep::halved), as `failed`
+  std::string
+      nonFinite; ///< the first instance whose loss is NaN or infinite, as `failed`; or empty
   std::vector<Measure> measures;                 ///< in the order of addMeasure()
   std::optional<double> value;                   ///< that decides; the greater, the better
   bool isBest = false;                           ///< so far; known when the epoch was kept
@@ -188,6 +190,7 @@ private:
   bool configIsNew_ = false; ///< and not yet in the directory
   int64_t instances_ = 0, failed_ = 0, halved_ = 0;
   std::string firstFailure_;
+  std::string nonFinite_;                  ///< EpochEnd::nonFinite
   std::vector<std::vector<uint8_t>> best_; ///< row-major, by parameter
 };
 

@@ -1,9 +1,11 @@
 #include "runtime/train/trainer.h"
 
 #include "runtime/model/keys.h"
+#include "runtime/session/non_finite.h"
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <numeric>
 #include <utility>
 
@@ -92,6 +94,9 @@ std::optional<Trainer::Gradients> Trainer::runAtOnce(size_t begin, size_t end, T
     }
     float loss = 0;
     session_.tensor(type, outcome.slots).copyTo(&loss);
+    if (!std::isfinite(loss) && !step.nonFinite)
+      step.nonFinite = RunError(batch_[static_cast<size_t>(&outcome - outcomes.data())].index,
+                                "the loss is " + nonFiniteName(static_cast<double>(loss)));
     step.loss += static_cast<double>(loss);
     ++step.instances;
   }

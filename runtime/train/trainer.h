@@ -51,7 +51,8 @@ struct TrainingStep {
   /// How often memory did not hold a part, which then went in two: the gradients' last bits are not
   /// those of the whole.
   int64_t halved = 0;
-  std::optional<RunError> error; ///< of the first that failed
+  std::optional<RunError> error;     ///< of the first that failed
+  std::optional<RunError> nonFinite; ///< of the first whose loss is NaN or infinite
   double forwardSeconds = 0, backwardSeconds = 0, updateSeconds = 0;
 };
 

@@ -240,7 +240,8 @@ void Training::warnAbout(const fit::EpochEnd &end) {
              ? fmt::format("the training diverges: the loss is {:.4g}, in the first step it was "
                            "{:.4g}; a smaller --lr or --clip may help",
                            *end.loss, *course().firstLoss)
-             : fmt::format("the training diverges: the loss is {}", rt::nonFiniteName(*end.loss)));
+             : fmt::format("the training diverges: the loss is {}{}", rt::nonFiniteName(*end.loss),
+                           end.nonFinite.empty() ? "" : "; the first: " + end.nonFinite));
 }
 
 bool Training::endEpoch() {
