@@ -232,7 +232,7 @@ void PackedWeights::charge(const Packed &packed) {
   if (!meter_.charge(count_, packed.size))
     throw UserError("the memory limit of " + bytesText(meter_.limit()) +
                     " does not hold the packed weights: " + bytesText(packed.size) +
-                    " more are needed");
+                    " more are needed beside " + meter_.held().text());
 }
 
 void PackedWeights::pack() {

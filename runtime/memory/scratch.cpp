@@ -17,7 +17,8 @@ Scratch::Scratch(const Model &model, unsigned threads, MemoryMeter &meter, Memor
     : meter_(meter), count_(count), threads_(threads), fixedBytes_(fixedScratchBytes(model)) {
   if (!meter.charge(count, fixedBytes_ * threads))
     throw UserError("the memory limit of " + bytesText(meter.limit()) +
-                    " does not hold the kernels' scratch memory");
+                    " does not hold the kernels' scratch memory: " +
+                    bytesText(fixedBytes_ * threads) + " are needed beside " + meter.held().text());
 }
 
 Scratch::~Scratch() { meter_.uncharge(count_, blockBytes() * threads_); }

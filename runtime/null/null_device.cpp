@@ -61,7 +61,8 @@ bool NullDevice::keepPacked(size_t param) {
 void NullDevice::make(size_t copy) {
   if (!made_[copy] && !charge(packs_.always[copy]))
     throw UserError("the memory limit of " + bytesText(meter_.limit()) +
-                    " does not hold the packed weights");
+                    " does not hold the packed weights: " + bytesText(packs_.always[copy]) +
+                    " more are needed beside " + meter_.held().text());
   made_[copy] = true;
 }
 

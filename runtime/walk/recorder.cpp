@@ -118,7 +118,7 @@ int64_t columnOf(const Failure &why, const Model &model) {
              : 0;
 }
 
-/// What memory was short of, and all that is known of what held it and what would do.
+/// What memory was short of, and all that is known of what held it and what is needed.
 static std::string describeShortage(const Failure &why, const Shortage &at, uint64_t addresses,
                                     std::string_view holder, uint64_t enough) {
   std::string text = "out of memory for ";
@@ -153,7 +153,7 @@ static std::string describeShortage(const Failure &why, const Shortage &at, uint
   if (at.promised > 0 && at.promised != bytes)
     text += "; " + bytesText(at.promised) + " of tensors have no place yet";
   if (enough > at.held.limit())
-    text += "; about " + bytesTextUp(enough) + " would do";
+    text += "; it takes " + bytesTextUp(enough) + " at least";
   return text;
 }
 

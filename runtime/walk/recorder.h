@@ -92,7 +92,7 @@ struct Recorder : Context {
   /// Gives the task that runs up. On its stack only.
   [[noreturn]] void fail(const Failure &why);
 
-  /// What failed, in words. `enough`: bytes that would have held all; 0: not known.
+  /// What failed, in words. `enough`: bytes without which there is no room; 0: not known.
   std::string describe(const Model &model, const Walk::Limits &limits = {},
                        uint64_t enough = 0) const;
 };

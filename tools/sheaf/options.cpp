@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <filesystem>
 
 namespace sheaf::tool {
@@ -422,40 +423,33 @@ rt::CacheSizes parseTargetCache(const std::string &text) {
 }
 
 uint64_t parseBytes(const std::string &option, const std::string &text) {
+  constexpr std::string_view kUnits = "kmgt";
   uint64_t value = 0;
   const char *end = text.data() + text.size();
   auto [rest, error] = std::from_chars(text.data(), end, value);
-  int shift = 0;
-  bool ok = error == std::errc() && value > 0;
-  if (ok && rest != end) {
-    switch (*rest++) {
-    case 'K':
-    case 'k':
-      shift = 10;
-      break;
-    case 'M':
-    case 'm':
-      shift = 20;
-      break;
-    case 'G':
-    case 'g':
-      shift = 30;
-      break;
-    case 'T':
-    case 't':
-      shift = 40;
-      break;
-    default:
-      ok = false;
-    }
-    if (rest != end && (*rest == 'B' || *rest == 'b'))
-      ++rest;
-    ok = ok && rest == end && value <= (UINT64_MAX >> shift);
+  bool ok = error == std::errc();
+  double fraction = 0;
+  if (ok && rest != end && *rest == '.') {
+    auto [after, wrong] = std::from_chars(rest, end, fraction, std::chars_format::fixed);
+    ok = wrong == std::errc();
+    rest = after;
   }
+  int shift = 0;
+  if (ok && rest != end) {
+    rest += *rest == ' '; // as errors and reports write it
+    size_t unit =
+        rest == end ? std::string_view::npos : kUnits.find(static_cast<char>(*rest | 0x20));
+    ok = unit != std::string_view::npos;
+    shift = ok ? 10 * static_cast<int>(unit + 1) : 0;
+    if (ok && ++rest != end && (*rest == 'B' || *rest == 'b'))
+      ++rest;
+    ok = ok && rest == end;
+  }
+  ok = ok && value <= (UINT64_MAX >> shift) - 1 && (value > 0 || fraction > 0);
   if (!ok)
     throw UsageError(
         fmt::format("{} takes a number of bytes such as 500M or 2G, not '{}'", option, text));
-  return value << shift;
+  return (value << shift) + static_cast<uint64_t>(std::ceil(std::ldexp(fraction, shift)));
 }
 
 int64_t parseNumber(const std::string &option, const std::string &text) {
