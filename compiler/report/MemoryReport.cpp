@@ -253,9 +253,25 @@ MemoryReport reportMemory(const CompiledModel &compiled, rt::Session &session,
     ~Observing() { session.setRowObserver(nullptr); }
   } observing{session};
   session.setRowObserver(&observer);
-  for (const rt::Outcome &outcome : session.run(instances))
-    if (!outcome.ok() && report.failed++ == 0)
-      report.error = outcome.error->message();
+  // Where memory does not hold all together, of the run that held the most.
+  MemoryReport greatest;
+  uint64_t failed = 0;
+  std::string error;
+  rt::runEach(
+      instances,
+      [&](std::span<const rt::Instance> some) {
+        std::span<const rt::Outcome> outcomes = session.run(some);
+        if (report.peakBytes >= greatest.peakBytes)
+          greatest = report;
+        return outcomes;
+      },
+      [&](size_t, const rt::Outcome &outcome) {
+        if (!outcome.ok() && failed++ == 0)
+          error = outcome.error->message();
+      });
+  report = std::move(greatest);
+  report.failed = failed;
+  report.error = std::move(error);
   report.instances = instances.size();
   report.use = session.memory();
   return report;
