@@ -416,7 +416,8 @@ TEST_F(ShardsTest, WithMistakes) {
   EXPECT_EQ(refused(), "1.safetensors: truncated: the data of tensor 'a' end at byte 12, but there "
                        "are only 10");
   directory.write("model.safetensors.index.json", "");
-  EXPECT_NE(refused().find("too short for the header"), std::string::npos);
+  EXPECT_EQ(refused(), "model.safetensors.index.json:1:1: expected a value, found the end of "
+                       "the text");
 }
 
 /// The length with which a file begins may look like blanks and a brace, as an index does.
