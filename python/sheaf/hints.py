@@ -27,7 +27,7 @@ FUNCTIONS = {
     "multinomial": "sample(logits)", "scatter": "scatter_add(x, indices, rows)", "unbind": "rows(x)",
     "float": "f32(x)", "half": "f16(x)", "bfloat16": "bf16(x)", "long": "i64(x)", "type": "f32(x), i32(x), ...",
     "to": _PROCESSORS + "; f32(x), i32(x) ... convert", "cuda": _PROCESSORS, "cpu": _PROCESSORS,
-    "numpy": "np.asarray(x)", "astype": "f32(x), i32(x), ...", "backward": "fast.train_step(opt, \"loss\", ...), sf.value_and_grad(fast.loss)",
+    "token": "Token(i), of an int", "numpy": "np.asarray(x)", "astype": "f32(x), i32(x), ...", "backward": "fast.train_step(opt, \"loss\", ...), sf.value_and_grad(fast.loss)",
     "requires_grad": "every Param is trained", "contiguous": "x as it is", "size": "x.shape[axis]", "dim": "len(x.shape)",
     "pad_sequence": _ONE_INPUT, "vmap": _ONE_INPUT, "grad": "sf.value_and_grad(fast.loss), sf.vjp",
     "linear": "x @ weight.T + bias", "scaled_dot_product_attention": "attention(q, k, v, causal=1)",
