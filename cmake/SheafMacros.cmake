@@ -49,8 +49,7 @@ endif()
 if(NOT CMAKE_CROSSCOMPILING)
   set(tested -O0)
 endif()
-# The coverage that fuzzers go by. -fsanitize=fuzzer-no-link, which stands for it and some more, would
-# ask for a precompiled header of its own.
+# The coverage that fuzzers go by, of what is linked with -fsanitize=fuzzer-no-link.
 if(SHEAF_FUZZ)
   set(fuzzed -fsanitize-coverage=inline-8bit-counters,indirect-calls,trace-cmp,pc-table)
   target_link_options(sheaf_flags INTERFACE -fsanitize=fuzzer-no-link)
@@ -111,9 +110,14 @@ function(sheaf_library name)
   if("RUN_LONG" IN_LIST ARGN)
     set(pch sheaf_std_pch)
   endif()
+  # That of tests has GoogleTest's names as well.
+  if(ARG_FUZZED AND SHEAF_FUZZ)
+    set(pch)
+  endif()
   _sheaf_target(${name} ${ARG_UNPARSED_ARGUMENTS} PCH ${pch})
-  if(ARG_FUZZED)
-    target_compile_options(${name} PRIVATE ${fuzzed})
+  if(ARG_FUZZED AND SHEAF_FUZZ)
+    target_compile_options(${name} PRIVATE
+      ${fuzzed} ${run_once} "SHELL:-include ${CMAKE_SOURCE_DIR}/cmake/pch_std.h")
   endif()
   sheaf_unity(${name})
 endfunction()
