@@ -252,7 +252,7 @@ FitsReport reportFits(const CompiledModel &model, const MemoryFormula &formula,
   report.weights = static_cast<double>(formula.weights);
   report.packed = static_cast<double>(formula.packed);
   report.scratch = known(threads * (static_cast<double>(formula.scratch) + 128 + scratch));
-  report.rows = known(parts.rows);
+  report.rows = known(parts.rows + static_cast<double>(formula.folded));
   report.records = known(parts.records);
   report.heap = known(parts.heap);
   report.stacks = known(parts.stacks);
