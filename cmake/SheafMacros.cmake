@@ -110,14 +110,13 @@ function(sheaf_library name)
   if(ARG_FUZZED OR "RUN_LONG" IN_LIST ARGN)
     set(pch sheaf_std_pch)
   endif()
+  # No precompiled header has its level: that of tests has GoogleTest's names as well.
   if(ARG_FUZZED AND SHEAF_FUZZ)
     set(pch)
-  endif()
-  _sheaf_target(${name} ${ARG_UNPARSED_ARGUMENTS} PCH ${pch})
-  if(ARG_FUZZED AND SHEAF_FUZZ)
     target_compile_options(${name} PRIVATE
       ${fuzzed} ${run_once} "SHELL:-include ${CMAKE_SOURCE_DIR}/cmake/pch_std.h")
   endif()
+  _sheaf_target(${name} ${ARG_UNPARSED_ARGUMENTS} PCH ${pch})
   sheaf_unity(${name})
 endfunction()
 
