@@ -31,19 +31,8 @@ bool isMadeAnew(Value operand) {
          (isMovement(op) || batchRule<ops::Elementwise>(op));
 }
 
-bool isOwn(Value operand) { return isViewOfWeight(operand) || isIndexTensor(operand); }
-
-} // namespace
-
-bool isViewOfWeight(Value value) {
-  Value viewed = viewedBy(value.getDefiningOp());
-  if (!viewed)
-    return false;
-  while (Value further = viewedBy(viewed.getDefiningOp()))
-    viewed = further;
-  return isa_and_nonnull<ir::ParamRefOp>(viewed.getDefiningOp());
-}
-
+/// Whether a tensor of ints or bools is computed of places (`iota`), constants and ints of the host
+/// alone, by few operators.
 bool isIndexTensor(Value value) {
   if (!isMadeAnew(value))
     return false;
@@ -62,6 +51,19 @@ bool isIndexTensor(Value value) {
     llvm::append_range(work, next.getDefiningOp()->getOperands());
   }
   return true;
+}
+
+bool isOwn(Value operand) { return isViewOfWeight(operand) || isIndexTensor(operand); }
+
+} // namespace
+
+bool isViewOfWeight(Value value) {
+  Value viewed = viewedBy(value.getDefiningOp());
+  if (!viewed)
+    return false;
+  while (Value further = viewedBy(viewed.getDefiningOp()))
+    viewed = further;
+  return isa_and_nonnull<ir::ParamRefOp>(viewed.getDefiningOp());
 }
 
 Value OwnOperands::of(Value operand, Operation *place, SmallVectorImpl<Operation *> &made) {

@@ -17,10 +17,6 @@ namespace sheaf::passes {
 /// Whether a tensor is a parameter that was transposed, cut or given another shape.
 bool isViewOfWeight(mlir::Value value);
 
-/// Whether a tensor of ints or bools is computed of places (`iota`), constants and ints of the host
-/// alone, by few operators.
-bool isIndexTensor(mlir::Value value);
-
 /// Copies of such operands for what stands together, each made once.
 class OwnOperands {
 public:

@@ -51,13 +51,17 @@ bool LayoutPlanner::staysNear(const Stage &stage, const ProductSegment &segment,
   return depth.constant() * widest * bytesOf(ops::DType::F32) < largeFrom();
 }
 
+/// Whether a stage is nothing but products, by chains, of rows of one record with its own matrices.
+bool LayoutPlanner::mayGoByBlocks(const Stage &stage) const {
+  return packMatrices_ && stage.kind == Stage::Products && stage.sums == Sums::Chain &&
+         !stage.rowsAreRecords && stage.rowAxis >= 0 && !stage.sumsRows && !stage.takesTurns &&
+         llvm::all_of(stage.groups, [](const ProductGroup &group) { return group.weightUse < 0; });
+}
+
 /// Where operands may be large, groups of a tile are computed one after the other, so that they may
 /// go by blocks; else all sums of a tile stay in registers.
 bool LayoutPlanner::computesGroupsInTurn(const Stage &stage) const {
-  bool mayBlock = packMatrices_ && stage.sums == Sums::Chain && !stage.rowsAreRecords &&
-                  stage.rowAxis >= 0 && !stage.sumsRows && !stage.takesTurns;
-  auto isOwn = [](const ProductGroup &group) { return group.weightUse < 0; };
-  return mayBlock && stage.groups.size() > 1 && llvm::all_of(stage.groups, isOwn) &&
+  return mayGoByBlocks(stage) && stage.groups.size() > 1 &&
          llvm::any_of(stage.groups, [&](const ProductGroup &group) {
            return llvm::any_of(group.lead->segments, [&](const ProductSegment &segment) {
              return !staysNear(stage, segment, rowsAreNeighbours(stage, segment), kLeastDepth);
@@ -67,9 +71,8 @@ bool LayoutPlanner::computesGroupsInTurn(const Stage &stage) const {
 
 /// How a stage's products go by blocks, unless it is known that its operands are small.
 std::optional<Blocking> LayoutPlanner::blockingOf(const Stage &stage) {
-  if (!packMatrices_ || stage.kind != Stage::Products || stage.sums != Sums::Chain ||
-      stage.rowsAreRecords || stage.rowsOfAllRecords || stage.rowAxis < 0 || stage.sumsRows ||
-      stage.takesTurns || (stage.groups.size() > 1 && !stage.groupsInTurn))
+  if (!mayGoByBlocks(stage) || stage.rowsOfAllRecords ||
+      (stage.groups.size() > 1 && !stage.groupsInTurn))
     return std::nullopt;
   if (stage.rowBlock >= 0 && !areRowsOfBlock(stage))
     return std::nullopt;
@@ -97,7 +100,7 @@ std::optional<Blocking> LayoutPlanner::blockingOf(const Stage &stage) {
   bool isSmall = true;
   Dim panelRows(0);
   for (auto [g, group] : llvm::enumerate(stage.groups)) {
-    if (group.weightUse >= 0 || group.lead->start)
+    if (group.lead->start)
       return std::nullopt;
     for (auto [s, segment] : llvm::enumerate(group.lead->segments)) {
       const Buffer &left = *plan_.bufferOf.lookup(segment.lhs);

@@ -60,7 +60,7 @@ Value Emitter::isWorthPacking(const Stage &stage, ArrayRef<Value> outer, Value r
     large = large ? b.createOrFold<arith::OrIOp>(large, isLarge) : isLarge;
   };
   for (const Blocking::Run &run : stage.blocking->runs) {
-    const ProductSegment &segment = stage.groups[run.group].lead->segments[run.segment];
+    const ProductSegment &segment = stage.segmentOf(run);
     orIsLarge(segment, segment.rhs, segment.rhsView);
     if (run.packsLeft)
       orIsLarge(segment, segment.lhs, segment.lhsView);
@@ -163,9 +163,7 @@ void Emitter::packColumns(const Stage &stage, ArrayRef<Value> outer, const Colum
 /// Where the panel is packed that begins at a column of the run's accumulator of that number.
 Value Emitter::packedPanel(const Stage &of, const ColumnsBlock &columns, const Blocking::Run &run,
                            size_t accumulator, Value column) {
-  auto stepsOfRun = [&](const Blocking::Run &one) {
-    return extent(of.groups[one.group].lead->segments[one.segment].extent);
-  };
+  auto stepsOfRun = [&](const Blocking::Run &one) { return extent(of.segmentOf(one).extent); };
   Value width = extent(of.blocking->packedColumns);
   Value before = b.createOrFold<arith::SubIOp>(column, columns.origin);
   before = add(before, mul(constant(static_cast<int64_t>(accumulator)), width));
@@ -201,7 +199,7 @@ void Emitter::forStepsBlocks(const Stage &stage, ArrayRef<Value> outer, const Co
   Value rowBegin = byRows.getInductionVar();
   Value rowsHere = minimum(rowsTogether, b.createOrFold<arith::SubIOp>(rows, rowBegin));
   for (auto [number, run] : llvm::enumerate(blocking.runs)) {
-    auto [from, until] = stepsOf(stage, stage.groups[run.group].lead->segments[run.segment]);
+    auto [from, until] = stepsOf(stage, stage.segmentOf(run));
     // Without steps, sums are zero.
     Value end = atLeast(until, add(from, constant(1)));
     Value stepsTogether =
@@ -325,7 +323,7 @@ void Emitter::packRows(const Stage &stage, const Tile &tile, const std::vector<V
   Value isFirst =
       arith::CmpIOp::create(b, arith::CmpIPredicate::eq, tile.panels.front(), block.firstPanel);
   when(arith::AndIOp::create(b, isFirst, block.columns.packs), [&] {
-    const ProductSegment &segment = block.segment(stage);
+    const ProductSegment &segment = stage.segmentOf(block.run);
     Place place;
     place.index = index;
     place.index.insert(place.index.end(), {constant(0), block.begin});

@@ -187,9 +187,6 @@ private:
     Value left;            ///< packed rows of the left operand
     Value firstPanel;
     llvm::SmallVector<RightInBlock, 2> rights; ///< of each accumulator of the group
-    const ProductSegment &segment(const Stage &stage) const {
-      return stage.groups[run.group].lead->segments[run.segment];
-    }
   };
   std::optional<StepsBlock> stepsBlock_;
   unsigned numberOf(const Stage &stage) const;

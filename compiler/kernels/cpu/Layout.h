@@ -185,6 +185,9 @@ struct Stage {
       most = std::max(most, group.accumulators.size());
     return static_cast<int64_t>(most);
   }
+  const ProductSegment &segmentOf(const Blocking::Run &run) const {
+    return groups[run.group].lead->segments[run.segment];
+  }
   /// Whether all right operands are packed weights.
   bool allPacked() const {
     return std::all_of(groups.begin(), groups.end(),

@@ -45,6 +45,7 @@ private:
   int64_t largeFrom() const;
   bool staysNear(const Stage &stage, const ProductSegment &segment, bool packsLeft,
                  int64_t leastDepth) const;
+  bool mayGoByBlocks(const Stage &stage) const;
   bool computesGroupsInTurn(const Stage &stage) const;
   bool endsRowBlockAlone(const Stage &stage) const;
 
