@@ -4,8 +4,9 @@
 Layers of encoder.py, ragged lengths, SGD, f32, one thread. PyTorch packed by hand, as it is, with
 torch.utils.checkpoint around each layer, and keeping the results of products alone (selective
 checkpointing); Sheaf without a limit, and with limits under which it takes no more than each of
-these, or the least that it can. Each in a process of its own, in which the shortest of `--steps` steps is taken; memory is
-the peak of the resident size above that before the first step, which has weights and data.
+these, or the least that it can. Each in a process of its own, in which the shortest of `--steps`
+steps is taken; memory is the peak of the resident size above that before the first step, which has
+weights and data.
 
     PYTHONPATH=build/python taskset -c 1 python3 bench/compare/checkpointed.py
 """
