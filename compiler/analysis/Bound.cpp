@@ -23,7 +23,13 @@ Bound &Bound::operator+=(const Bound &other) {
   return *this;
 }
 
+/// See work().
+static thread_local uint64_t products = 0;
+
+uint64_t Bound::work() { return products; }
+
 Bound Bound::operator*(const Bound &other) const {
+  products += terms_.size() * other.terms_.size();
   Bound product;
   for (const auto &[a, x] : terms_)
     for (const auto &[b, y] : other.terms_) {

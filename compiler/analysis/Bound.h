@@ -48,6 +48,9 @@ public:
   /// The value when symbols are these numbers.
   double at(const std::function<double(unsigned)> &value) const;
 
+  /// Products of terms that this thread has made, of all bounds.
+  static uint64_t work();
+
   const std::map<Term, double> &terms() const { return terms_; }
   void add(const Term &term, double coefficient);
 

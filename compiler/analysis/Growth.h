@@ -6,10 +6,14 @@
 
 namespace sheaf::passes {
 
-/// Whether an operation that appends to a list or to the rows of a tensor is the only one to make a
-/// version longer that the loop around it carries, and no version goes elsewhere. Then elements are
-/// copied twice at most, on average, however long it becomes.
-bool growsInPlace(mlir::Operation *op);
+/// The loop around an operation that appends to a list or to the rows of a tensor, or the function
+/// that calls itself, which goes on with the longest version from turn to turn: no older one is
+/// made longer, or kept where that could be. Then elements are copied twice at most, on average,
+/// however long it becomes. Null where that is not known.
+///
+/// What grows may be what the loop carries, or stand in a tuple or a list of that, as the caches of
+/// all layers do; of a list every element must grow in each turn, or the list goes on as it is.
+mlir::Operation *growsInTurnsOf(mlir::Operation *op);
 
 } // namespace sheaf::passes
 

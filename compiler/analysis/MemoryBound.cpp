@@ -327,8 +327,10 @@ private:
 
 } // namespace
 
-MemoryBound boundMemory(ModuleOp module, StringRef entry, const RecordingKernels &kernels) {
+MemoryBound boundMemory(ModuleOp module, StringRef entry, const RecordingKernels &kernels,
+                        const std::map<std::string, double> &most) {
   MemoryBound bound;
+  bound.symbols.ask(most);
   auto func = module.lookupSymbol<func::FuncOp>(entry);
   SizeWalk walk(module, kernels, bound.symbols);
   Arguments arguments(module, func, bound.symbols);

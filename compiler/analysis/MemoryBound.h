@@ -56,6 +56,13 @@ struct MemoryUseBound {
   /// of all, and beside what a recursion that is looked at takes for the calls in it.
   Bound live, open;
   bool callsItself = false; ///< there are such calls
+
+  /// What all turns of a loop or of a recursion take together for what they make longer in place
+  /// (Growth.h), beside what each turn takes: of loops that are not at their end.
+  struct AllTurns {
+    Bound grownBytes, heapBytes;
+  };
+  std::map<mlir::Operation *, AllTurns> turns;
 };
 
 struct MemoryBound {
@@ -65,9 +72,12 @@ struct MemoryBound {
   Bound results;    ///< tensors in what it gives
 };
 
-/// Of one instance of a function of the module. A module with blocks, after the passes.
+/// Of one instance of a function of the module. A module with blocks, after the passes. With `most`
+/// of instances whose sizes of these names are no larger alone: branches that others take are left
+/// out.
 MemoryBound boundMemory(mlir::ModuleOp module, llvm::StringRef entry,
-                        const RecordingKernels &kernels);
+                        const RecordingKernels &kernels,
+                        const std::map<std::string, double> &most = {});
 
 } // namespace sheaf::passes
 

@@ -82,7 +82,7 @@ bool SizeWalk::visitLists(Operation *op) {
           int64_t least = toEnd && lo.exact() ? leastSum(list.number.least, -*lo.exact()) : 0;
           list.number = {std::max<int64_t>(least, 0),
                          list.number.most.less(isTail ? static_cast<double>(lo.least) : 0)};
-          if (std::optional<int64_t> end = hi.exact(); end && *end < mostOf(list.number))
+          if (std::optional<int64_t> end = hi.exact(); end && *end < symbols_.mostOf(list.number))
             list.number.most = Bound(static_cast<double>(*end));
           if (list.way)
             list.way = isTail ? std::optional(*list.way + "t;") : std::nullopt;
@@ -105,7 +105,7 @@ bool SizeWalk::visitLists(Operation *op) {
         list.isWhole = true;
         for (const SizeValue &part : lists) {
           // All have as many elements, or the instance ends.
-          if (first || mostOf(part.number) < mostOf(list.number))
+          if (first || symbols_.mostOf(part.number) < symbols_.mostOf(list.number))
             list.number.most = part.number.most;
           list.number.least = std::max(first ? 0 : list.number.least, part.number.least);
           first = false;
@@ -179,10 +179,9 @@ bool SizeWalk::visitLists(Operation *op) {
 void SizeWalk::grow(Operation *op, const SizeValue &list, const SizeValue &added, bool front) {
   Type type = op->getResult(0).getType();
   const Bound &length = list.number.most;
-  MemoryUseBound *once = mayChain_ ? nullptr : onceFor(op);
-  if (once) {
+  if (MemoryUseBound::AllTurns *all = mayChain_ ? nullptr : allTurnsFor(op)) {
     heap(Bound(2) * listBytes(type, Bound(3)));
-    once->heapBytes += Bound(2) * listBytes(type, Bound(5) * length + Bound(12));
+    all->heapBytes += Bound(2) * listBytes(type, Bound(5) * length + Bound(12));
   } else {
     heap(Bound(kListBytes) +
          Bound(2) * listBytes(type, Bound(mayChain_ ? 3 : 2) * length + Bound(5)));

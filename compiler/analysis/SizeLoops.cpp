@@ -5,7 +5,7 @@
 #include "compiler/analysis/OpQueries.h"
 
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/Support/SaveAndRestore.h"
+#include "llvm/ADT/ScopeExit.h"
 
 using namespace mlir;
 
@@ -75,6 +75,18 @@ bool sameLeast(const SizeValue &a, const SizeValue &b) {
                       [](auto pair) { return sameLeast(std::get<0>(pair), std::get<1>(pair)); });
 }
 
+/// Puts a mark into all ways, after the first one from the outside.
+void markWays(SizeValue &value, const std::string &mark, std::optional<std::string> first) {
+  if (!first)
+    first = value.way;
+  if (value.way && StringRef(*value.way).starts_with(*first))
+    value.way->insert(first->size(), mark);
+  else
+    value.way.reset();
+  for (SizeValue &part : value.parts)
+    markWays(part, mark, first);
+}
+
 SizeValue listOf(SizeNumber length, std::optional<SizeValue> element, SizeSums sums) {
   SizeValue list;
   list.kind = SizeValue::List;
@@ -96,6 +108,7 @@ std::pair<SizeValue, SizeSums> SizeWalk::freshElement(const SizeValue &list) {
     never.kind = SizeValue::Never;
     return {never, {}};
   }
+  markWays(*element, kTurn + std::to_string(++loops_) + ";", std::nullopt);
   std::map<unsigned, Bound> names;
   SizeSums sums;
   for (const auto &[symbol, sum] : list.sums) {
@@ -196,6 +209,65 @@ void SizeWalk::visitFilter(ir::FilterOp filter) {
   set(filter.getResult(), std::move(list));
 }
 
+/// What a fold or scan carries if that grows by as much at each element, as symbols in it:
+/// `carried` after the first element, and `more` after the next. Null where it does not. With
+/// `together` what grows has one symbol.
+std::optional<SizeValue> SizeWalk::grownEvenly(Operation *loop, const SizeValue &carried,
+                                               SizeValue more, const SizeValue &init,
+                                               const SizeValue &element, const SizeValue &number,
+                                               const Bound &count, const SizeSums &sums,
+                                               bool together, std::map<unsigned, Bound> &growth) {
+  Block &body = loop->getRegion(0).front();
+  SizeValue general = carried;
+  std::vector<Bound *> now, after, first;
+  boundsOf(general, now);
+  boundsOf(more, after);
+  // Else with what it is after the first element.
+  SizeValue start = inForm(withoutWays(init), carried).value_or(carried);
+  if (!sameForm(start, carried))
+    start = carried;
+  boundsOf(start, first);
+  std::map<size_t, unsigned> grown;
+  for (size_t i = 0; i < now.size(); ++i)
+    if (!(*now[i] == *after[i])) {
+      unsigned symbol = together && !grown.empty() ? grown.begin()->second : symbols_.element();
+      grown[i] = symbol;
+      *now[i] = Bound::symbol(symbol);
+    }
+  size_t results = callResults();
+  SizeValue result = withoutWays(runBody(body, {general, element, number}, count, sums, false));
+  SizeSums all = sums;
+  addCallResults(all, results);
+  SizeValue reached = joined(general, result);
+  if (!sameForm(general, reached) || !sameLeast(general, reached))
+    return std::nullopt;
+  std::vector<Bound *> end;
+  boundsOf(result.kind == general.kind && sameForm(general, result) ? result : reached, end);
+  std::map<unsigned, Bound> begins, steps;
+  for (size_t i = 0; i < now.size(); ++i) {
+    auto it = grown.find(i);
+    if (it == grown.end()) {
+      if (!largestOf(*end[i], sums).isWithin(*now[i]))
+        return std::nullopt;
+      continue;
+    }
+    Bound step;
+    for (const auto &[term, coefficient] : end[i]->terms()) {
+      if (term == Bound::Term{it->second} && coefficient <= 1)
+        continue;
+      if (llvm::any_of(grown, [&](auto &entry) { return llvm::is_contained(term, entry.second); }))
+        return std::nullopt;
+      step.add(term, coefficient);
+    }
+    Bound &begin = begins[it->second], &most = steps[it->second];
+    begin = Bound::max(begin, *first[i]);
+    most = Bound::max(most, step);
+  }
+  for (const auto &[symbol, begin] : begins)
+    growth[symbol] = begin + sumOf(steps[symbol], count, all, symbols_);
+  return general;
+}
+
 /// What a fold or scan carries, whatever the element. `growth`: symbols in it that stand for what
 /// grows with the elements, and their largest values.
 SizeValue SizeWalk::invariantOf(Operation *loop, const SizeValue &init, const SizeValue &element,
@@ -217,59 +289,13 @@ SizeValue SizeWalk::invariantOf(Operation *loop, const SizeValue &init, const Si
   if (more == carried)
     return carried;
 
-  // What grows by as much at each element is what it began with and all of these together. The
-  // increment is looked at in symbols of the element.
-  if (sameForm(carried, more) && sameLeast(carried, more)) {
-    SizeValue general = carried;
-    {
-      std::vector<Bound *> now, after, first;
-      boundsOf(general, now);
-      boundsOf(more, after);
-      // Else with what it is after the first element.
-      SizeValue start = inForm(withoutWays(init), carried).value_or(carried);
-      if (!sameForm(start, carried))
-        start = carried;
-      boundsOf(start, first);
-      std::vector<std::pair<size_t, unsigned>> grown;
-      for (size_t i = 0; i < now.size(); ++i)
-        if (!(*now[i] == *after[i])) {
-          grown.emplace_back(i, symbols_.element());
-          *now[i] = Bound::symbol(grown.back().second);
-        }
-      size_t results = callResults();
-      SizeValue result = withoutWays(runBody(body, {general, element, number}, count, sums, false));
-      SizeSums all = sums;
-      addCallResults(all, results);
-      SizeValue reached = joined(general, result);
-      bool linear = sameForm(general, reached) && sameLeast(general, reached);
-      std::vector<Bound *> end;
-      if (linear)
-        boundsOf(result.kind == general.kind && sameForm(general, result) ? result : reached, end);
-      std::map<unsigned, Bound> values;
-      for (size_t i = 0; linear && i < now.size(); ++i) {
-        auto it = llvm::find_if(grown, [&](auto &entry) { return entry.first == i; });
-        if (it == grown.end()) {
-          linear = largestOf(*end[i], sums).isWithin(*now[i]);
-          continue;
-        }
-        Bound step;
-        for (const auto &[term, coefficient] : end[i]->terms()) {
-          bool isOwn = term == Bound::Term{it->second};
-          bool hasGrown = llvm::any_of(
-              grown, [&](auto &entry) { return llvm::is_contained(term, entry.second); });
-          if (isOwn && coefficient <= 1)
-            continue;
-          linear &= !hasGrown;
-          step.add(term, coefficient);
-        }
-        values[it->second] = *first[i] + sumOf(step, count, all, symbols_);
-      }
-      if (linear) {
-        growth = std::move(values);
-        return general;
-      }
-    }
-  }
+  // What grows by as much at each element is what it began with and all of these together: each by
+  // itself, or, where one becomes what another was, all of them.
+  if (sameForm(carried, more) && sameLeast(carried, more))
+    for (bool together : {false, true})
+      if (std::optional<SizeValue> general = grownEvenly(loop, carried, more, init, element, number,
+                                                         count, sums, together, growth))
+        return *general;
 
   const std::string what = "what a loop carries from element to element";
   for (int round = 0; round < kMostLoopRounds; ++round) {
@@ -285,19 +311,28 @@ SizeValue SizeWalk::invariantOf(Operation *loop, const SizeValue &init, const Si
 
 void SizeWalk::visitFold(Operation *loop) {
   bool isScan = isa<ir::ScanOp>(loop);
-  // What is written out takes that for each element.
-  llvm::SaveAndRestore once(once_, static_cast<MemoryUseBound *>(nullptr));
   SizeValue init = of(loop->getOperand(0)), list = of(loop->getOperand(1));
   Block &body = loop->getRegion(0).front();
   if (isScan)
     heap(listBytes(loop->getResult(0).getType(), list.number.most));
+  turning_.push_back(loop);
+  llvm::scope_exit ended([&] { turning_.pop_back(); });
   if (list.isWhole) {
     SizeValue carried = init, all = listOf(list.number, std::nullopt, {});
+    MemoryUseBound whole, *outer = std::exchange(use_, &whole);
+    llvm::scope_exit restored([&] { use_ = outer; });
+    MemoryUseBound::AllTurns turns;
     for (auto [i, element] : llvm::enumerate(list.parts)) {
       carried = runBody(body, {carried, element, numberValue(static_cast<int64_t>(i))}, Bound(1),
                         {}, true);
       all.parts.push_back(carried);
+      larger(turns, std::exchange(whole.turns[loop], {}));
     }
+    restored.release();
+    use_ = outer;
+    whole.turns[loop] = turns;
+    endTurns(loop, whole, [](const Bound &bound) { return bound; });
+    addSum(*use_, whole, Bound(1), {}, symbols_);
     return set(loop->getResult(0), isScan ? std::move(all) : std::move(carried));
   }
   auto [element, sums] = freshElement(list);
@@ -310,14 +345,11 @@ void SizeWalk::visitFold(Operation *loop) {
     });
   };
   beginElements(element);
-  MemoryUseBound nothing;
-  once_ = &nothing;
   SizeValue carried = invariantOf(loop, init, element, number, list.number.most, sums, growth);
   endElements();
 
   beginElements(element);
-  MemoryUseBound own, atOnce, *outer = std::exchange(use_, &own);
-  once_ = &atOnce;
+  MemoryUseBound own, *outer = std::exchange(use_, &own);
   SizeValue made;
   try {
     made = runBody(body, {carried, element, number}, Bound(1), {}, true);
@@ -327,11 +359,8 @@ void SizeWalk::visitFold(Operation *loop) {
   }
   use_ = outer;
   endElements();
+  endTurns(loop, own, [&](const Bound &bound) { return largestOf(grown(bound), sums); });
   addSum(*use_, sheaf::passes::mapBounds(own, grown), list.number.most, sums, symbols_);
-  // Of the neediest element.
-  atOnce = sheaf::passes::mapBounds(
-      atOnce, [&](const Bound &bound) { return largestOf(grown(bound), sums); });
-  addSum(*use_, atOnce, Bound(1), {}, symbols_);
   // What comes out is what goes on, or what the loop began with.
   carried = mapBounds(carried, grown);
   if (!isScan)

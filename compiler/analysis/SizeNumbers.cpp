@@ -20,9 +20,12 @@ SizeNumber boolNumber(std::optional<bool> known) {
 }
 
 SizeNumber product(const SizeNumber &a, const SizeNumber &b, const SizeNumber &unknown) {
-  if (a.least < 0 || b.least < 0)
+  if (a.least < 0 && b.least < 0)
     return unknown;
-  int64_t least;
+  // With one of them negative it is no more than nothing.
+  int64_t least = INT64_MIN;
+  if (a.least < 0 || b.least < 0)
+    return {least, a.most * b.most};
   if (__builtin_mul_overflow(a.least, b.least, &least))
     least = INT64_MAX;
   return {least, a.most * b.most};
@@ -30,11 +33,58 @@ SizeNumber product(const SizeNumber &a, const SizeNumber &b, const SizeNumber &u
 
 } // namespace
 
+namespace {
+
+/// Of a choice between two ints by comparing them: whether it takes the one that is less.
+std::optional<bool> takesLess(arith::SelectOp select) {
+  auto cmp = select.getCondition().getDefiningOp<arith::CmpIOp>();
+  if (!cmp)
+    return std::nullopt;
+  using P = arith::CmpIPredicate;
+  P predicate = cmp.getPredicate();
+  bool below = predicate == P::slt || predicate == P::sle;
+  if (!below && predicate != P::sgt && predicate != P::sge)
+    return std::nullopt;
+  Value low = below ? cmp.getLhs() : cmp.getRhs(), high = below ? cmp.getRhs() : cmp.getLhs();
+  if (select.getTrueValue() == low && select.getFalseValue() == high)
+    return true;
+  if (select.getTrueValue() == high && select.getFalseValue() == low)
+    return false;
+  return std::nullopt;
+}
+
+bool isLarger(arith::SelectOp select) { return takesLess(select) == false; }
+
+SizeNumber larger(const SizeNumber &a, const SizeNumber &b) {
+  return {std::max(a.least, b.least), Bound::max(a.most, b.most)};
+}
+
+} // namespace
+
+bool isSmaller(arith::SelectOp select) { return takesLess(select) == true; }
+
+SizeNumber SizeWalk::smaller(const SizeNumber &a, const SizeNumber &b) const {
+  bool first = symbols_.mostOf(a) <= symbols_.mostOf(b);
+  return {std::min(a.least, b.least), first ? a.most : b.most};
+}
+
 SizeValue SizeWalk::compare(Operation *op) {
   auto cmp = cast<arith::CmpIOp>(op);
   auto answer = [](std::optional<bool> known) { return numberValue(boolNumber(known)); };
   if (!isa<IntegerType>(cmp.getLhs().getType()))
     return answer({});
+  // Two that are one, where it is known which of two a value is.
+  auto chosen = [&](Value value) {
+    while (auto select = value.getDefiningOp<arith::SelectOp>()) {
+      std::optional<int64_t> known = of(select.getCondition()).number.exact();
+      if (!known)
+        break;
+      value = *known ? select.getTrueValue() : select.getFalseValue();
+    }
+    return value;
+  };
+  if (chosen(cmp.getLhs()) == chosen(cmp.getRhs()))
+    return answer(arith::applyCmpPredicate(cmp.getPredicate(), APInt(64, 0), APInt(64, 0)));
   const SizeNumber &a = of(cmp.getLhs()).number, &b = of(cmp.getRhs()).number;
   // For numbers from 0 on both ways of comparing are one.
   using P = arith::CmpIPredicate;
@@ -43,10 +93,10 @@ SizeValue SizeWalk::compare(Operation *op) {
       predicate == P::ult || predicate == P::ule || predicate == P::ugt || predicate == P::uge;
   if (isUnsigned && (a.least < 0 || b.least < 0))
     return answer({});
-  auto below = [](const SizeNumber &x, const SizeNumber &y) -> std::optional<bool> {
-    if (y.least != INT64_MIN && mostOf(x) < y.least)
+  auto below = [&](const SizeNumber &x, const SizeNumber &y) -> std::optional<bool> {
+    if (y.least != INT64_MIN && symbols_.mostOf(x) < y.least)
       return true;
-    if (x.least != INT64_MIN && x.least >= mostOf(y))
+    if (x.least != INT64_MIN && x.least >= symbols_.mostOf(y))
       return false;
     return std::nullopt;
   };
@@ -91,7 +141,12 @@ bool SizeWalk::visitArithmetic(Operation *op) {
   if (auto select = dyn_cast<arith::SelectOp>(op)) {
     std::optional<int64_t> known = of(select.getCondition()).number.exact();
     SizeValue a = of(select.getTrueValue()), b = of(select.getFalseValue());
-    set(op->getResult(0), known ? (*known ? a : b) : joined(a, b));
+    SizeValue either = known ? (*known ? a : b) : joined(a, b);
+    if (!known && isSmaller(select))
+      either = numberValue(smaller(a.number, b.number));
+    else if (!known && isLarger(select))
+      either = numberValue(larger(a.number, b.number));
+    set(op->getResult(0), std::move(either));
     return true;
   }
   if (!isInt) {
@@ -123,21 +178,14 @@ bool SizeWalk::visitArithmetic(Operation *op) {
         const SizeNumber &b = operand(1);
         if (b.least == INT64_MIN || b.least < INT32_MIN)
           return;
-        int64_t most = mostOf(b);
+        int64_t most = symbols_.mostOf(b);
         result.least = most < INT32_MAX ? leastSum(operand(0).least, -most) : INT64_MIN;
         double taken = static_cast<double>(b.least);
         result.most = taken >= 0 ? operand(0).most.less(taken) : operand(0).most + Bound(-taken);
       })
       .Case([&](arith::MulIOp) { result = product(operand(0), operand(1), unknown); })
-      .Case<arith::MaxSIOp, arith::MaxUIOp>([&](auto) {
-        result = {std::max(operand(0).least, operand(1).least),
-                  Bound::max(operand(0).most, operand(1).most)};
-      })
-      .Case([&](arith::MinSIOp) {
-        bool first = mostOf(operand(0)) <= mostOf(operand(1));
-        result = {std::min(operand(0).least, operand(1).least),
-                  first ? operand(0).most : operand(1).most};
-      })
+      .Case<arith::MaxSIOp, arith::MaxUIOp>([&](auto) { result = larger(operand(0), operand(1)); })
+      .Case([&](arith::MinSIOp) { result = smaller(operand(0), operand(1)); })
       .Case<arith::AndIOp, arith::OrIOp, arith::XOrIOp>([&](auto) {
         if (!isBool)
           return;

@@ -4,6 +4,7 @@
 
 #include "compiler/analysis/OpQueries.h"
 #include "compiler/ops/Op.h"
+#include "runtime/model/rooms.h"
 
 using namespace mlir;
 
@@ -174,7 +175,7 @@ void SizeWalk::visitApply(ir::ApplyOp apply) {
     return;
   }
   if (appendsRows(op)) {
-    SizeValue whole = of(apply.getOperand(0)), rows = of(apply.getOperand(1));
+    SizeValue longer = of(apply.getOperand(0)), rows = of(apply.getOperand(1));
     unsigned kernel = kernels_.numberOf(op, "sheaf.copy");
     use_->kernels[kernel].records += Bound(2);
     RecordMemory::Tensor tensor;
@@ -183,19 +184,23 @@ void SizeWalk::visitApply(ir::ApplyOp apply) {
         std::max<int64_t>(4, llvm::divideCeil(type.getElementType().getIntOrFloatBitWidth(), 8));
     if (type.getElementType().isF16() || type.getElementType().isBF16())
       tensor.elementBytes = 2;
-    for (size_t axis = 0; axis < whole.dims.size(); ++axis)
+    for (size_t axis = 0; axis < longer.dims.size(); ++axis)
       tensor.shape.push_back(Dim::symbol("0." + std::to_string(axis)));
     // Where there is no room after the rows they are copied, with room for as many again and for
-    // 16 times those that come at least.
-    Bound all = tensorBytes(tensor, whole, op), more = tensorBytes(tensor, rows, op);
-    if (MemoryUseBound *once = onceFor(op)) {
+    // 16 times those that come at least, up to a number (runtime/model/rooms.h).
+    Bound whole = tensorBytes(tensor, longer, op), more = tensorBytes(tensor, rows, op);
+    Bound room = smaller(SizeNumber::upTo(Bound(rt::kLeastRoom) * more),
+                         SizeNumber::upTo(Bound(rt::kEnoughRoom * kGranuleBytes)))
+                     .most;
+    room += Bound(2) * (whole + more);
+    if (MemoryUseBound::AllTurns *all = allTurnsFor(op)) {
       use_->grownBytes += Bound(4) * more;
-      once->grownBytes += Bound(2) * all + Bound(18) * more;
+      all->grownBytes += room;
     } else {
-      use_->grownBytes += Bound(2) * all + Bound(18) * more;
+      use_->grownBytes += room;
     }
-    whole.dims.front() = sum(whole.dims.front(), rows.dims.front());
-    set(op->getResult(0), std::move(whole));
+    longer.dims.front() = sum(longer.dims.front(), rows.dims.front());
+    set(op->getResult(0), std::move(longer));
     return;
   }
   setUnknown(op, "what '" + apply.getOp().str() + "' gives");

@@ -50,6 +50,27 @@ unsigned SizeSymbols::calls(const std::string &of, Location where) {
   return it->second;
 }
 
+Bound SizeSymbols::asLength(const Bound &bound) {
+  std::map<unsigned, Bound> lengths;
+  for (const auto &[term, factor] : bound.terms())
+    for (unsigned symbol : term) {
+      if (all_[symbol].kind != SizeSymbol::Calls || lengths.contains(symbol))
+        continue;
+      auto [it, isNew] = byPlace_.try_emplace({"length", all_[symbol].name}, 0);
+      if (isNew) {
+        SizeSymbol length = all_[symbol];
+        length.kind = SizeSymbol::Length;
+        length.calls = symbol;
+        it->second = add(std::move(length));
+      }
+      lengths[symbol] = Bound::symbol(it->second);
+    }
+  return bound.substitute([&](unsigned symbol) {
+    auto it = lengths.find(symbol);
+    return it == lengths.end() ? nullptr : &it->second;
+  });
+}
+
 void SizeSymbols::addNames(unsigned symbol, const std::vector<std::string> &names) {
   llvm::append_range(all_[symbol].names, names);
 }
@@ -71,9 +92,21 @@ int64_t leastSum(int64_t a, int64_t b) {
   return sum;
 }
 
-int64_t mostOf(const SizeNumber &number) {
-  std::optional<double> most = number.most.constant();
-  return most && *most < 9e18 ? static_cast<int64_t>(std::ceil(*most)) : INT64_MAX;
+double SizeSymbols::most(unsigned symbol) const {
+  const SizeSymbol &own = all_[symbol];
+  double least = std::numeric_limits<double>::infinity();
+  auto ask = [&](const std::string &name) {
+    if (auto it = most_.find(name); !name.empty() && it != most_.end())
+      least = std::min(least, it->second);
+  };
+  ask(own.name);
+  llvm::for_each(own.names, ask);
+  return least;
+}
+
+int64_t SizeSymbols::mostOf(const SizeNumber &number) const {
+  double most = number.most.at([&](unsigned symbol) { return this->most(symbol); });
+  return most < 9e18 ? static_cast<int64_t>(std::ceil(most)) : INT64_MAX;
 }
 
 SizeNumber sum(const SizeNumber &a, const SizeNumber &b) {

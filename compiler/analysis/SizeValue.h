@@ -20,6 +20,7 @@ struct SizeSymbol {
   enum Kind {
     Size,    ///< of the entry's arguments
     Calls,   ///< how often a recursion calls itself in one instance
+    Length,  ///< as many as there are such calls: not a number of them that others add to
     Unknown, ///< nothing can bound it
     Element  ///< of each element of a list, or of each node of a data value
   } kind;
@@ -28,7 +29,10 @@ struct SizeSymbol {
   std::string place;   ///< file:line:column of Calls and Unknown
   std::string group{}; ///< sizes of one group are parts of one number that has this name
   std::vector<std::string> names{}; ///< that stand for it, too
+  unsigned calls = 0;               ///< Length: the symbol of the calls
 };
+
+struct SizeNumber;
 
 /// All symbols of an analysis.
 class SizeSymbols {
@@ -38,7 +42,17 @@ public:
   unsigned unknown(mlir::Location where, const std::string &what);
   /// The number of the calls of a function, and of those that it calls itself through.
   unsigned calls(const std::string &of, mlir::Location where);
+  /// A bound of a size that calls have made, for whoever makes more of it each time.
+  Bound asLength(const Bound &bound);
   void addNames(unsigned symbol, const std::vector<std::string> &names);
+
+  /// What sizes are asked about: none of that name is larger. It decides branches; bounds stay
+  /// sums of symbols.
+  void ask(std::map<std::string, double> most) { most_ = std::move(most); }
+  /// The largest that a symbol may be; infinity where that is not said.
+  double most(unsigned symbol) const;
+  /// The number that a size is at most; INT64_MAX when that has no end.
+  int64_t mostOf(const SizeNumber &number) const;
   unsigned element() { return add({SizeSymbol::Element, "", "", ""}); }
 
   const SizeSymbol &operator[](unsigned number) const { return all_[number]; }
@@ -47,6 +61,7 @@ public:
 private:
   std::vector<SizeSymbol> all_;
   std::map<std::pair<std::string, std::string>, unsigned> byPlace_;
+  std::map<std::string, double> most_;
 };
 
 /// `file:line:column` of a location, from the inside; `?` where there is none.
@@ -66,8 +81,6 @@ struct SizeNumber {
   bool operator==(const SizeNumber &) const = default;
 };
 
-/// The number that it is at most; INT64_MAX when that has no end.
-int64_t mostOf(const SizeNumber &number);
 SizeNumber sum(const SizeNumber &a, const SizeNumber &b);
 /// Of what is at least that; INT64_MIN where nothing is known.
 int64_t leastSum(int64_t a, int64_t b);

@@ -50,11 +50,21 @@ static void combine(MemoryUseBound &into, const MemoryUseBound &other, Add add, 
   take(into.live, other.live);
   take(into.open, other.open);
   into.callsItself |= other.callsItself;
+  for (const auto &[loop, turns] : other.turns) {
+    MemoryUseBound::AllTurns &own = into.turns[loop];
+    add(own.grownBytes, turns.grownBytes);
+    add(own.heapBytes, turns.heapBytes);
+  }
 }
 
 void larger(MemoryUseBound &into, const MemoryUseBound &other) {
   auto take = [](Bound &own, const Bound &bound) { own = Bound::max(own, bound); };
   combine(into, other, take, take);
+}
+
+void larger(MemoryUseBound::AllTurns &into, const MemoryUseBound::AllTurns &other) {
+  into.grownBytes = Bound::max(into.grownBytes, other.grownBytes);
+  into.heapBytes = Bound::max(into.heapBytes, other.heapBytes);
 }
 
 void addSum(MemoryUseBound &into, const MemoryUseBound &each, const Bound &count,
@@ -77,6 +87,8 @@ MemoryUseBound mapBounds(const MemoryUseBound &use,
   result.live = map(use.live);
   result.open = map(use.open);
   result.callsItself = use.callsItself;
+  for (const auto &[loop, turns] : use.turns)
+    result.turns[loop] = {map(turns.grownBytes), map(turns.heapBytes)};
   return result;
 }
 
@@ -94,8 +106,31 @@ SizeWalk::SizeWalk(ModuleOp module, const RecordingKernels &kernels, SizeSymbols
                     })
                     .wasInterrupted()) {}
 
-MemoryUseBound *SizeWalk::onceFor(Operation *op) {
-  return once_ && growsInPlace(op) ? once_ : nullptr;
+MemoryUseBound::AllTurns *SizeWalk::allTurnsFor(Operation *op) {
+  auto [it, isNew] = growsInTurnsOf_.try_emplace(op, nullptr);
+  if (isNew) {
+    Operation *loop = growsInTurnsOf(op);
+    // A function that others of its recursion call, too, is begun anew in them.
+    auto func = dyn_cast_or_null<func::FuncOp>(loop);
+    bool isAlone = !func || !func.walk([&](func::CallOp call) {
+                                   func::FuncOp callee = calleeOf(call);
+                                   return callee != func && graph_.sameCycle(callee, func)
+                                              ? WalkResult::interrupt()
+                                              : WalkResult::advance();
+                                 })
+                                 .wasInterrupted();
+    it->second = isAlone ? loop : nullptr;
+  }
+  return llvm::is_contained(turning_, it->second) ? &use_->turns[it->second] : nullptr;
+}
+
+void SizeWalk::endTurns(Operation *loop, MemoryUseBound &use,
+                        llvm::function_ref<Bound(const Bound &)> largest) {
+  auto turns = use.turns.extract(loop);
+  if (turns.empty())
+    return;
+  use_->grownBytes += largest(turns.mapped().grownBytes);
+  use_->heapBytes += largest(turns.mapped().heapBytes);
 }
 
 SizeWalk::Values SizeWalk::run(func::FuncOp func, const Values &args) {

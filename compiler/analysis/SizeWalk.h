@@ -1,7 +1,8 @@
 //===- SizeWalk.h - Walking a program with bounds ---------------*- C++ -*-===//
 //
 // Internal to the analysis of MemoryBound.h. SizeWalk.cpp has operations, SizeLoops.cpp loops over
-// lists, SizeCalls.cpp calls of functions that call themselves.
+// lists, SizeCalls.cpp calls of functions that call themselves, SizeVisits.cpp those that are
+// looked at call by call or node by node, SizeCounters.cpp what such calls count.
 //
 //===----------------------------------------------------------------------===//
 #ifndef SHEAF_COMPILER_ANALYSIS_SIZEWALK_H
@@ -14,8 +15,14 @@
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 
 #include <set>
+
+namespace mlir::arith {
+class CmpIOp;
+class SelectOp;
+} // namespace mlir::arith
 
 namespace sheaf::passes {
 
@@ -30,8 +37,15 @@ Bound listBytes(mlir::Type list, const Bound &length);
 /// Bytes of a row of so many bytes, with padding.
 Bound rowBytes(const Bound &bytes);
 
+/// In the way to an element of a list: begins the number of the loop whose turn has that element.
+/// Of any element, which several may be, it has none.
+constexpr char kTurn = '#';
+
 /// Lists with more elements are not looked at element by element.
 constexpr size_t kMostElements = 64;
+
+/// What may count in a parameter of a function.
+struct Counter;
 
 class SizeWalk {
 public:
@@ -69,6 +83,7 @@ private:
   bool visitValues(mlir::Operation *op);
   bool visitLists(mlir::Operation *op);
   SizeValue compare(mlir::Operation *op);
+  SizeNumber smaller(const SizeNumber &a, const SizeNumber &b) const;
   void visitBranches(mlir::Operation *op, llvm::ArrayRef<mlir::Block *> ways);
   void visitMatch(ir::MatchOp match);
   void visitApply(ir::ApplyOp apply);
@@ -80,8 +95,11 @@ private:
   Bound tensorBytes(const RecordMemory::Tensor &tensor, mlir::ArrayRef<SizeValue> args,
                     mlir::Operation *op);
   void heap(const Bound &bytes) { use_->heapBytes += bytes; }
-  /// Where something grows in place in a loop that is not written out: what the loop takes once.
-  MemoryUseBound *onceFor(mlir::Operation *op);
+  /// Where something grows in place from turn to turn of what is looked at: what all turns take.
+  MemoryUseBound::AllTurns *allTurnsFor(mlir::Operation *op);
+  /// Adds what all turns of a loop take, which `use` is one of: `largest` of any turn.
+  void endTurns(mlir::Operation *loop, MemoryUseBound &use,
+                llvm::function_ref<Bound(const Bound &)> largest);
 
   // Tensors that are needed (LiveTensors.cpp).
   const LiveTensors &liveIn(mlir::Block &block);
@@ -100,6 +118,11 @@ private:
   SizeValue invariantOf(mlir::Operation *loop, const SizeValue &init, const SizeValue &element,
                         const SizeValue &number, const Bound &count, const SizeSums &sums,
                         std::map<unsigned, Bound> &growth);
+  std::optional<SizeValue> grownEvenly(mlir::Operation *loop, const SizeValue &carried,
+                                       SizeValue more, const SizeValue &init,
+                                       const SizeValue &element, const SizeValue &number,
+                                       const Bound &count, const SizeSums &sums, bool together,
+                                       std::map<unsigned, Bound> &growth);
 
   /// While a body runs for one element after the other: what of a data value each of them has.
   void beginElements(const SizeValue &element);
@@ -107,8 +130,10 @@ private:
   /// Only of what belongs to the element it is known where it is.
   static SizeValue keepWays(SizeValue made, const SizeValue &element);
 
-  // Calls (SizeCalls.cpp).
+  // Calls (SizeCalls.cpp, SizeVisits.cpp).
   struct Visit;
+  /// Whether a call is one of those that are looked at.
+  bool isInVisit(mlir::func::FuncOp func);
   Values call(mlir::func::FuncOp func, Values args, mlir::Operation *op);
   Values summarise(mlir::func::FuncOp func, const Values &args, mlir::Operation *op);
   Values unroll(mlir::func::FuncOp func, const Values &args);
@@ -120,6 +145,23 @@ private:
   Values visitCalls(mlir::func::FuncOp func, const Values &args, const Bound &calls, bool once);
   /// How many calls a function makes that counts an int up to a limit.
   std::optional<Bound> countedCalls(mlir::func::FuncOp func, const Values &args);
+  // What a recursion counts (SizeCounters.cpp).
+  struct Counted;
+  void countedBy(const Counter &counter, bool up, const SizeNumber &limit, bool meets,
+                 int64_t beyond, mlir::func::CallOp call, llvm::ArrayRef<mlir::func::CallOp> calls,
+                 const Values &args, std::vector<Counted> &counted);
+  void countedBy(mlir::arith::CmpIOp cmp, bool holds, mlir::func::CallOp call,
+                 llvm::ArrayRef<mlir::func::CallOp> calls, const Values &args,
+                 std::vector<Counted> &counted);
+  std::optional<std::pair<int64_t, int64_t>> stepOf(mlir::func::FuncOp func,
+                                                    mlir::func::CallOp call,
+                                                    llvm::ArrayRef<mlir::func::CallOp> calls,
+                                                    const Counter &counter, const Values &args);
+  std::optional<SizeNumber> limitOf(mlir::Value value, mlir::func::FuncOp func,
+                                    llvm::ArrayRef<mlir::func::CallOp> calls, const Values &args);
+  std::optional<SizeNumber>
+  computed(mlir::Value value, llvm::function_ref<std::optional<SizeNumber>(mlir::Value)> leaf,
+           llvm::ArrayRef<std::pair<mlir::arith::CmpIOp, bool>> facts);
   Values callInVisit(mlir::func::FuncOp func, const Values &args);
   Values runInVisit(mlir::func::FuncOp func, MemoryUseBound &use);
   Values finish(const Visit &visit, mlir::func::FuncOp func);
@@ -147,8 +189,10 @@ private:
   Env *env_ = nullptr;
   MemoryUseBound *use_;
   MemoryUseBound whole_;
-  bool mayChain_;                  ///< lists may be in pieces, which are joined where they are read
-  MemoryUseBound *once_ = nullptr; ///< of the loop around, whatever the number of its elements
+  bool mayChain_; ///< lists may be in pieces, which are joined where they are read
+  /// Loops and functions that call themselves of which a turn is looked at.
+  std::vector<mlir::Operation *> turning_;
+  llvm::DenseMap<mlir::Operation *, mlir::Operation *> growsInTurnsOf_; ///< by what appends
   /// The recursion whose body is looked at, and the one around it.
   Visit *visit_ = nullptr;
 
@@ -157,14 +201,27 @@ private:
     mlir::Operation *func;
     Values args, results;
     MemoryUseBound use;
+    MemoryUseBound::AllTurns turns;
   };
   std::vector<Known> known_;
-  std::vector<std::pair<mlir::func::FuncOp, const Values *>> open_;
+  llvm::DenseMap<mlir::Operation *, std::vector<Known>> summaries_; ///< of calls from outside
+  struct Open {
+    mlir::func::FuncOp func;
+    const Values *args;
+    MemoryUseBound::AllTurns turns{}; ///< of calls in it
+  };
+  std::vector<Open> open_;
   unsigned unrolled_ = 0;
+  uint64_t unrolledSince_ = 0;                         ///< Bound::work
+  llvm::DenseMap<mlir::Operation *, unsigned> inVain_; ///< by function
+  unsigned loops_ = 0;                                 ///< that were looked at
 };
 
+/// Whether it gives the smaller of two ints.
+bool isSmaller(mlir::arith::SelectOp select);
 /// `into` becomes at least both.
 void larger(MemoryUseBound &into, const MemoryUseBound &other);
+void larger(MemoryUseBound::AllTurns &into, const MemoryUseBound::AllTurns &other);
 /// Adds what comes after it, for each element of `count`.
 void addSum(MemoryUseBound &into, const MemoryUseBound &each, const Bound &count,
             const SizeSums &sums, const SizeSymbols &symbols);

@@ -168,7 +168,9 @@ std::string CompiledModel::tilingWith(size_t kernel, const kernels::Tuning &tuni
 std::vector<FunctionInfo> CompiledModel::functions() const {
   return describeSites(*impl_->compilation->blocks, impl_->compilation->blockInfos);
 }
-MemoryFormula CompiledModel::memoryFormula() const { return impl_->compilation->memoryFormula(); }
+MemoryFormula CompiledModel::memoryFormula(const std::map<std::string, double> &most) const {
+  return impl_->compilation->memoryFormula(most);
+}
 const std::vector<PhaseTime> &CompiledModel::times() const { return impl_->compilation->times; }
 const rt::Target &CompiledModel::target() const { return impl_->compilation->target; }
 const store::Use &CompiledModel::storeUse() const { return impl_->compilation->storeUse; }

@@ -223,8 +223,9 @@ public:
   std::string tilingWith(size_t kernel, const kernels::Tuning &tuning) const;
   /// Function by function what is done where. Made when it is asked for.
   std::vector<FunctionInfo> functions() const;
-  /// What its inference takes at most. Made when it is asked for.
-  MemoryFormula memoryFormula() const;
+  /// What its inference takes at most. Made when it is asked for. With `most`, of instances whose
+  /// sizes of these names are no larger.
+  MemoryFormula memoryFormula(const std::map<std::string, double> &most = {}) const;
   const std::vector<PhaseTime> &times() const;
   const rt::Target &target() const;
   /// The generated code, as it is loaded.

@@ -50,6 +50,8 @@ public:
 
 private:
   size_t numberOf(unsigned symbol) {
+    if (symbols_[symbol].kind == passes::SizeSymbol::Length)
+      return numberOf(symbols_[symbol].calls);
     auto [it, isNew] = numbers_.try_emplace(symbol, sizes_.size());
     if (!isNew)
       return it->second;
@@ -83,7 +85,7 @@ private:
 
 } // namespace
 
-MemoryFormula Compilation::memoryFormula() const {
+MemoryFormula Compilation::memoryFormula(const std::map<std::string, double> &most) const {
   mlir::ModuleOp module = *blocks;
   host::KernelInstances instances(module);
   passes::RecordingKernels recording;
@@ -96,7 +98,7 @@ MemoryFormula Compilation::memoryFormula() const {
       return instances.of(joined);
     return instances.of(op, role);
   };
-  passes::MemoryBound bound = passes::boundMemory(module, options_.entry, recording);
+  passes::MemoryBound bound = passes::boundMemory(module, options_.entry, recording, most);
 
   MemoryFormula formula;
   Sizes sizes(bound.symbols, formula.sizes);

@@ -74,7 +74,7 @@ struct Compilation {
 
   /// See CompiledModel.
   std::string tilingWith(size_t kernel, const kernels::Tuning &tuning) const;
-  MemoryFormula memoryFormula() const;
+  MemoryFormula memoryFormula(const std::map<std::string, double> &most) const;
 
   /// Kernels stay as MLIR in `kernelModules`: they are to be shown, not compiled.
   bool keepKernels = false;

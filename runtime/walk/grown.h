@@ -18,6 +18,7 @@
 #include "runtime/memory/granule_bits.h"
 #include "runtime/memory/shared_rows.h"
 #include "runtime/model/abi.h"
+#include "runtime/model/rooms.h"
 #include "runtime/schedule/when.h"
 
 #include <optional>
@@ -94,8 +95,6 @@ public:
   } counts;
 
 private:
-  /// Room for so many times what is appended, at least; but no more than so many granules for that.
-  static constexpr int64_t kLeastRoom = 16, kEnoughRoom = 512;
   static constexpr uint64_t kEntryBytes = 96; ///< of the map, about
 
   /// Elsewhere, the first `granules` of a tensor, from `depth` on.
