@@ -181,6 +181,8 @@ private:
       bool known =
           llvm::TypeSwitch<Operation *, bool>(op)
               .Case([&](ir::TupleOp tuple) {
+                if (place.path.empty() || place.isElement())
+                  return false;
                 add(place.into(tuple.getOperand(static_cast<unsigned>(place.path.front()))));
                 return true;
               })
@@ -204,17 +206,21 @@ private:
                 return true;
               })
               .Case([&](ir::ListMakeOp make) {
-                for (Value element : make.getElements())
-                  add(place.into(element));
+                if (place.isElement())
+                  for (Value element : make.getElements())
+                    add(place.into(element));
                 return place.isElement();
               })
               .Case([&](ir::AppendOp append) {
+                if (!place.isElement())
+                  return false;
                 add({append.getInit(), place.path});
                 add(place.into(append.getLast()));
-                return place.isElement();
+                return true;
               })
               .Case([&](ir::MapOp map) {
-                add(place.into(map.getBody().front().getTerminator()->getOperand(0)));
+                if (place.isElement())
+                  add(place.into(map.getBody().front().getTerminator()->getOperand(0)));
                 return place.isElement();
               })
               .Case([&](ir::ZipOp zip) {

@@ -171,7 +171,7 @@ driver::CompileOptions compileOptions(const ModelOptions &options) {
   }
   // The order of gradients' sums follows from it.
   if (options.limited && options.training)
-    compile.without.insert("hoist-rows");
+    compile.without.insert(kHoistRows);
   compile.target = parseTarget(options.target);
   compile.targetCpu = parseTargetCpu(options.targetCpu);
   compile.targetCaches = parseTargetCache(options.targetCache);

@@ -37,6 +37,9 @@ enum class EntryOption {
   Metric ///< --metric, which is the command's own
 };
 
+/// The optimisation that a training under a memory limit goes without.
+inline constexpr const char *kHoistRows = "hoist-rows";
+
 /// Which model, and how it is compiled.
 struct ModelOptions {
   std::string model;
@@ -56,7 +59,7 @@ struct ModelOptions {
   bool dropout = false;
   bool training = false; ///< driver::CompileOptions::training
   bool inputGradients = false;
-  /// There is a --memory-limit: in training, what would take further rows (hoist-rows) is left out.
+  /// There is a --memory-limit: in training, what would take further rows (kHoistRows) is left out.
   bool limited = false;
   std::vector<std::string> vocabs; ///< FILE or NAME=FILE
 

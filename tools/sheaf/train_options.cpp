@@ -239,6 +239,13 @@ bool TrainOptions::hasChanged(std::string_view option) const {
   });
 }
 
+void TrainOptions::decideHoisting() {
+  // The order of gradients' sums follows from it: a training stays with what it was begun with.
+  model.limited = false;
+  if (resume.empty() && !limits.memoryLimitText.empty() && !isAmong(model.without, kHoistRows))
+    model.without.emplace_back(kHoistRows);
+}
+
 void TrainOptions::read(const CLI::App &app) {
   std::string path = resume + "/config.json";
   if (!io::isFile(path))

@@ -48,6 +48,9 @@ struct TrainOptions {
   /// and may be others where a training goes on stay, and are `changes`. Throws UserError, and
   /// UsageError for others that are given.
   void read(const CLI::App &app);
+  /// Whether what takes further rows is hoisted: a training that begins under a memory limit goes
+  /// without (`--without hoist-rows`), and stays so. After LimitOptions::check.
+  void decideHoisting();
 
 private:
   template <typename Self, typename Visit> static void visit(Self &self, Visit field);

@@ -506,6 +506,7 @@ int Training::run() {
   if (!arguments_.metrics.empty() && arguments_.dev.empty())
     throw UsageError("--metric needs --dev, the data that it is taken of");
   arguments_.limits.check(arguments_.model);
+  arguments_.decideHoisting();
   arguments_.format.json(); // whether there is such a form
   bool resumes = !arguments_.resume.empty();
   checkOutputs({arguments_.html}, {arguments_.model.model, arguments_.data.data, arguments_.dev});
