@@ -34,7 +34,7 @@ double weightBytes(const rt::Model &model, size_t kernel) {
 void KernelStatistics::add(const rt::Schedule &schedule) {
   for (const rt::ScheduledBucket &launch : schedule) {
     const rt::KernelDesc &kernel = model_.kernels[launch.kernel];
-    sizes_[launch.kernel].push_back(launch.count);
+    ++sizes_[launch.kernel][launch.count];
     if (kernel.bytes)
       bytes_[launch.kernel] += rt::sumOverRecords(*kernel.bytes, kernel.words, launch) +
                                weightBytes(model_, launch.kernel);
@@ -44,21 +44,26 @@ void KernelStatistics::add(const rt::Schedule &schedule) {
 std::vector<KernelRow> KernelStatistics::rows(std::span<const rt::KernelCounters> counters) const {
   std::vector<KernelRow> rows;
   for (size_t k = 0; k < sizes_.size(); ++k) {
-    std::vector<int64_t> sizes = sizes_[k];
+    const std::map<int64_t, uint64_t> &sizes = sizes_[k];
     if (sizes.empty())
       continue;
-    std::sort(sizes.begin(), sizes.end());
     KernelRow row;
     row.kernel = static_cast<uint32_t>(k);
     const rt::KernelDesc &kernel = model_.kernels[k];
     row.name = kernel.name;
     row.place = kernel.source;
-    row.launches = sizes.size();
-    for (int64_t size : sizes)
-      row.records += static_cast<uint64_t>(size);
-    row.rowsMin = sizes.front();
-    row.rowsMedian = sizes[sizes.size() / 2];
-    row.rowsMax = sizes.back();
+    for (auto [size, launches] : sizes) {
+      row.launches += launches;
+      row.records += static_cast<uint64_t>(size) * launches;
+    }
+    row.rowsMin = sizes.begin()->first;
+    row.rowsMax = sizes.rbegin()->first;
+    uint64_t below = 0;
+    for (auto [size, launches] : sizes)
+      if ((below += launches) > row.launches / 2) {
+        row.rowsMedian = size;
+        break;
+      }
     if (kernel.bytes)
       row.bytes = bytes_[k];
     row.saved = counters[k].saved;

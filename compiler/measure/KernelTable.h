@@ -11,6 +11,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -56,7 +57,8 @@ public:
 
 private:
   const rt::Model &model_;
-  std::vector<std::vector<int64_t>> sizes_; ///< rows of each launch, by kernel
+  /// By kernel, how many launches had so many rows: under a memory limit there may be millions.
+  std::vector<std::map<int64_t, uint64_t>> sizes_;
   std::vector<double> bytes_;
 };
 
