@@ -106,7 +106,7 @@ HostCalls::E HostCalls::readAll(std::vector<Arg> args, SourceRange range, TypeRe
   bool isTensor = type->is(TypeKind::Tensor);
   if (isTensor && type->tensor.dims.size() == 1)
     return state.makeBuiltin(typed::Builtin::Read, {value}, range,
-                             types.list(hostTypeOf(type->tensor)));
+                             types.list(hostTypeOf(type->tensor), type->tensor.dims.front()));
   return fail(
       value->range,
       fmt::format("'read_all' takes a tensor of one axis, but this is '{}'", types.print(type)),

@@ -210,6 +210,11 @@ typed::Pattern *PatternChecker::checkPattern(const Pattern &pattern, TypeRef typ
         checkPattern(*cons->tail, types.error(), names);
       return wild();
     }
+    // As many as there are, where a check has said so.
+    Dim count(static_cast<int64_t>(heads.size()));
+    if (!cons && type->length() && !dims.value(*type->length()) &&
+        dims.same(*type->length(), count))
+      type = types.list(type->element(), count);
     // Built back to front, but names are bound in the order they are written.
     std::vector<typed::Pattern *> inner;
     for (const sheaf::Pattern *head : heads) {
