@@ -23,10 +23,15 @@ namespace {
 
 /// What became of an instance, kept beyond the session's next run.
 struct Kept {
-  bool ok = false;
+  bool ok = false, lackedMemory = false;
   std::string error;
   FlatValue value;
 };
+
+/// Whether an instance had too little memory: that is no difference between two runs.
+bool lackedMemory(const rt::Outcome &outcome) {
+  return !outcome.ok() && outcome.error->cause() == RunError::Cause::Memory;
+}
 
 class Verifier {
 public:
@@ -44,6 +49,14 @@ public:
     report_.sameBits = good && report_.libraries.empty();
     report_.repeats = good && !report_.libraries.empty() && repeats();
     report_.ok = report_.sameBits || report_.repeats;
+    if (!withoutMemory_.empty() && (report_.ok || report_.problem.empty())) {
+      report_.ok = report_.sameBits = report_.repeats = false;
+      report_.problem = fmt::format(
+          "{} of {} instances had too little memory in some of the runs, which says nothing of "
+          "their results; all others agree. A larger --memory-limit compares them, or a smaller "
+          "--batch",
+          withoutMemory_.size(), instances_.size());
+    }
     return std::move(report_);
   }
 
@@ -86,6 +99,7 @@ private:
   std::optional<Conditioning> conditioning_;
   rt::ReadLog log_; ///< of the mini-batch that is compared with the oracle
   std::vector<Kept> kept_;
+  std::set<int64_t> withoutMemory_; ///< instances that could not be compared in each run
   VerifyReport report_;
 };
 
@@ -117,6 +131,7 @@ bool Verifier::againstOracle() {
         flattener.flatten(*session, type, outcomes[i].slots, kept.value);
       else
         kept.error = outcomes[i].error->message();
+      kept.lackedMemory = lackedMemory(outcomes[i]);
       if (!agrees(some[i], log_.of(i), outcomes[i], *session))
         return false;
     }
@@ -166,6 +181,10 @@ bool Verifier::agrees(const rt::Instance &instance, std::span<const rt::LoggedRe
   if (failure && outcome.ok())
     return differs(
         fmt::format("the oracle fails ({}), the compiled program does not", failure->message()));
+  if (!failure && lackedMemory(outcome)) {
+    withoutMemory_.insert(instance.index);
+    return true;
+  }
   if (!failure && !outcome.ok())
     return differs(fmt::format("the compiled program fails ({}), the oracle does not",
                                outcome.error->message()));
@@ -227,6 +246,12 @@ bool Verifier::sameBits(rt::Session &session, const std::string &how, std::span<
     for (size_t i = 0; i < some.size(); ++i) {
       progress(how.c_str(), static_cast<int64_t>(begin + i));
       const Kept &kept = kept_[order[begin + i]];
+      // What is more than any machine has fails everywhere.
+      if (kept.lackedMemory != lackedMemory(outcomes[i]) ||
+          withoutMemory_.contains(some[i].index)) {
+        withoutMemory_.insert(some[i].index);
+        continue;
+      }
       if (outcomes[i].ok() != kept.ok)
         return fail(fmt::format("instance {}: {} with {}, {} in batches of {}", some[i].index,
                                 outcomes[i].ok() ? "runs" : "fails", how,

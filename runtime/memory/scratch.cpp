@@ -16,9 +16,12 @@ uint64_t fixedScratchBytes(const Model &model) {
 Scratch::Scratch(const Model &model, unsigned threads, MemoryMeter &meter, MemoryKind &count)
     : meter_(meter), count_(count), threads_(threads), fixedBytes_(fixedScratchBytes(model)) {
   if (!meter.charge(count, fixedBytes_ * threads))
-    throw UserError("the memory limit of " + bytesText(meter.limit()) +
-                    " does not hold the kernels' scratch memory: " +
-                    bytesText(fixedBytes_ * threads) + " are needed beside " + meter.held().text());
+    // In bytes: a limit is most often a little too small for it.
+    throw UserError("the memory limit of " + std::to_string(meter.limit()) +
+                    " bytes does not hold the kernels' scratch memory: " +
+                    std::to_string(fixedBytes_ * threads) + " bytes" +
+                    (threads > 1 ? " for " + std::to_string(threads) + " threads" : "") +
+                    " are needed beside " + meter.held().text());
 }
 
 Scratch::~Scratch() { meter_.uncharge(count_, blockBytes() * threads_); }
