@@ -156,6 +156,7 @@ std::optional<Trainer::Gradients> Trainer::runParts(size_t begin, size_t end, bo
   size_t parts = places.size() - 1;
   step.parts = static_cast<int64_t>(parts);
   sum_.clear();
+  sum_.keepOnly(std::max(parts, reserved_)); // halves of an earlier step needed more
   if (parts > reserved_) {
     session_.forget(); // what was tried before has the memory
     sum_.reserve(parts);
