@@ -62,7 +62,8 @@ struct MemoryUseBound {
   struct AllTurns {
     Bound grownBytes, heapBytes;
   };
-  std::map<mlir::Operation *, AllTurns> turns;
+  using Turns = std::map<mlir::Operation *, AllTurns>; ///< by the operation that makes it longer
+  std::map<mlir::Operation *, Turns> turns;            ///< by the loop or function
 };
 
 struct MemoryBound {

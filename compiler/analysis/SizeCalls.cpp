@@ -106,14 +106,20 @@ SizeWalk::Values SizeWalk::summarise(func::FuncOp func, const Values &args, Oper
     if (args[i].kind == SizeValue::Tree && args[i].tree)
       if (auto results = attempt([&] { return visitNodes(func, args, i); }))
         return *results;
-  if (std::optional<Bound> calls = countedCalls(func, args))
-    if (auto results = attempt([&] { return visitCalls(func, args, *calls, /*once=*/true); }))
+  unsigned number = symbols_.calls(ir::nameOf(func), op->getLoc());
+  if (std::optional<Bound> counted = countedCalls(func, args)) {
+    // Who asks may know of fewer.
+    bool isLess =
+        symbols_.most(number) < static_cast<double>(symbols_.mostOf(SizeNumber::upTo(*counted)));
+    Bound calls = isLess ? Bound::symbol(number) : *counted;
+    if (auto results = attempt([&] { return visitCalls(func, args, calls, /*once=*/true); }))
       return *results;
+  }
   for (unsigned i = 0; i < args.size(); ++i)
     if (args[i].kind == SizeValue::List)
       if (auto results = attempt([&] { return visitTails(func, args, i); }))
         return *results;
-  Bound calls = Bound::symbol(symbols_.calls(ir::nameOf(func), op->getLoc()));
+  Bound calls = Bound::symbol(number);
   auto results = attempt([&] { return visitCalls(func, args, calls, /*once=*/false); });
   if (results)
     return *results;
@@ -128,7 +134,7 @@ SizeWalk::Values SizeWalk::summarise(func::FuncOp func, const Values &args, Oper
 /// Call by call: numbers that are known end it.
 SizeWalk::Values SizeWalk::unroll(func::FuncOp func, const Values &args) {
   // What the call takes; what all turns take together is the most that any of them may.
-  auto add = [&](const MemoryUseBound &use, const MemoryUseBound::AllTurns &turns) {
+  auto add = [&](const MemoryUseBound &use, const MemoryUseBound::Turns &turns) {
     addSum(*use_, use, Bound(1), {}, symbols_);
     if (!open_.empty() && open_.back().func == func)
       larger(open_.back().turns, turns);
@@ -158,7 +164,7 @@ SizeWalk::Values SizeWalk::unroll(func::FuncOp func, const Values &args) {
   }
   use_ = outer;
   turning_.pop_back();
-  MemoryUseBound::AllTurns turns = std::move(open_.back().turns);
+  MemoryUseBound::Turns turns = std::move(open_.back().turns);
   larger(turns, std::exchange(own.turns[func], {}));
   own.turns.erase(func);
   open_.pop_back();

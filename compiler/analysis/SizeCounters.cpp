@@ -185,9 +185,12 @@ void refine(SizeNumber &number, Value value, Fact fact) {
   auto select = other.getDefiningOp<arith::SelectOp>();
   if (predicate != P::ne || !select || !isSmaller(select))
     return;
-  for (Value side : {select.getTrueValue(), select.getFalseValue()})
-    if (std::optional<int64_t> limit = intConstant(side); limit && *limit < INT64_MAX)
-      atLeast(*limit + 1);
+  Value yes = select.getTrueValue(), no = select.getFalseValue();
+  if (yes != value && no != value)
+    return;
+  if (std::optional<int64_t> limit = intConstant(yes == value ? no : yes);
+      limit && *limit < INT64_MAX)
+    atLeast(*limit + 1);
 }
 
 } // namespace
@@ -197,6 +200,7 @@ struct SizeWalk::Counted {
   Counter counter;
   bool up;
   bool meets; ///< it ends only where the limit itself is met
+  int64_t by; ///< at each call, at least
   Bound calls;
 };
 
@@ -387,7 +391,7 @@ void SizeWalk::countedBy(const Counter &counter, bool up, const SizeNumber &limi
   auto first = static_cast<double>(from.least);
   Bound way = first >= 0 ? to.most.less(first) : to.most + Bound(-first);
   way += Bound(static_cast<double>(beyond + by - 1));
-  counted.push_back({counter, up, meets, way * Bound(1 / static_cast<double>(by)) + Bound(1)});
+  counted.push_back({counter, up, meets, by, way * Bound(1 / static_cast<double>(by)) + Bound(1)});
 }
 
 /// The same of the counters that a fact is about.
@@ -447,7 +451,9 @@ std::optional<Bound> SizeWalk::countedCalls(func::FuncOp func, const Values &arg
       for (const Counted &b : own)
         if (a.counter == b.counter && a.up == b.up && a.meets == b.meets &&
             (!a.meets || a.calls == b.calls))
-          both.push_back({a.counter, a.up, a.meets, Bound::max(a.calls, b.calls)});
+          // Where one takes longer steps, it may go on from where the other ends.
+          both.push_back({a.counter, a.up, a.meets, std::min(a.by, b.by),
+                          a.by == b.by ? Bound::max(a.calls, b.calls) : a.calls + b.calls});
     all = std::move(both);
   }
   // Any of them ends it: the least number, if one is known.

@@ -321,7 +321,7 @@ void SizeWalk::visitFold(Operation *loop) {
     SizeValue carried = init, all = listOf(list.number, std::nullopt, {});
     MemoryUseBound whole, *outer = std::exchange(use_, &whole);
     llvm::scope_exit restored([&] { use_ = outer; });
-    MemoryUseBound::AllTurns turns;
+    MemoryUseBound::Turns turns;
     for (auto [i, element] : llvm::enumerate(list.parts)) {
       carried = runBody(body, {carried, element, numberValue(static_cast<int64_t>(i))}, Bound(1),
                         {}, true);

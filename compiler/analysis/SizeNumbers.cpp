@@ -76,7 +76,9 @@ SizeValue SizeWalk::compare(Operation *op) {
   // Two that are one, where it is known which of two a value is.
   auto chosen = [&](Value value) {
     while (auto select = value.getDefiningOp<arith::SelectOp>()) {
-      std::optional<int64_t> known = of(select.getCondition()).number.exact();
+      auto condition = env_->find(select.getCondition());
+      std::optional<int64_t> known =
+          condition == env_->end() ? std::nullopt : condition->second.number.exact();
       if (!known)
         break;
       value = *known ? select.getTrueValue() : select.getFalseValue();

@@ -271,6 +271,9 @@ std::optional<SizeValue> elementOf(const SizeValue &list) {
   std::optional<SizeValue> element;
   for (const SizeValue &part : list.parts)
     element = element ? joined(*element, part) : part;
+  // The same may be there twice.
+  if (list.parts.size() > 1)
+    element = withoutWays(std::move(*element));
   return element;
 }
 

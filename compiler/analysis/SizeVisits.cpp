@@ -13,6 +13,8 @@ namespace {
 
 /// Rounds until what functions are given and give does not change any more.
 constexpr int kMostRounds = 40;
+/// Bodies that are looked at: with more, those of recursions in recursions, the rest is not known.
+constexpr unsigned kMostVisits = 20'000;
 
 void waysIn(const SizeValue &value, std::vector<std::string> &ways) {
   if (value.way)
@@ -63,6 +65,8 @@ template <typename Is> Bound withoutOne(const Bound &bound, Is is) {
 bool isLast(Operation *op) {
   return llvm::all_of(op->getUses(), [](OpOperand &use) {
     Operation *user = use.getOwner();
+    if (use.getOperandNumber() != cast<OpResult>(use.get()).getResultNumber())
+      return false;
     if (isa<func::ReturnOp>(user))
       return true;
     return isa<scf::YieldOp, ir::YieldOp>(user) &&
@@ -219,6 +223,8 @@ bool SizeWalk::isInVisit(func::FuncOp func) {
 }
 
 SizeWalk::Values SizeWalk::runInVisit(func::FuncOp func, MemoryUseBound &use) {
+  if (++visits_ > kMostVisits)
+    throw GivenUp();
   Visit &visit = *visit_;
   visit.taken.clear();
   visit.loops.clear();
@@ -445,7 +451,9 @@ SizeWalk::Values SizeWalk::settle(Visit &visit, func::FuncOp func) {
   }
   if (hasCopy(result) || (visit.given && given.has(*visit.given)))
     throw NotLinear();
-  given = replace(given);
+  // As sizes they are of each call.
+  given = symbols_.asLength(replace(given));
+  result = symbols_.asLength(result);
 
   // Each node has one call at most that is open, and one of all is not waiting for another.
   Bound open, live;
@@ -454,7 +462,7 @@ SizeWalk::Values SizeWalk::settle(Visit &visit, func::FuncOp func) {
     live = Bound::max(live, largestOf(replace(own.live), visit.sums));
   }
   use_->live = Bound::max(use_->live, open + live);
-  MemoryUseBound::AllTurns turns;
+  MemoryUseBound::Turns turns;
   for (auto &[kind, own] : uses) {
     own.frames = own.live = own.open = Bound();
     own.callsItself = false;
@@ -463,8 +471,10 @@ SizeWalk::Values SizeWalk::settle(Visit &visit, func::FuncOp func) {
     addSum(*use_, sheaf::passes::mapBounds(own, replace), countOf(kind), visit.sums, symbols_);
   }
   auto largest = [&](const Bound &bound) { return largestOf(replace(bound), visit.sums); };
-  use_->grownBytes += largest(turns.grownBytes);
-  use_->heapBytes += largest(turns.heapBytes);
+  for (const auto &[op, all] : turns) {
+    use_->grownBytes += largest(all.grownBytes);
+    use_->heapBytes += largest(all.heapBytes);
+  }
   use_->frames = Bound::max(use_->frames, frames + replace(inside));
   Values results = visit.results.find(func)->second;
   for (SizeValue &value : results)

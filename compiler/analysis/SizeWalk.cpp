@@ -50,11 +50,12 @@ static void combine(MemoryUseBound &into, const MemoryUseBound &other, Add add, 
   take(into.live, other.live);
   take(into.open, other.open);
   into.callsItself |= other.callsItself;
-  for (const auto &[loop, turns] : other.turns) {
-    MemoryUseBound::AllTurns &own = into.turns[loop];
-    add(own.grownBytes, turns.grownBytes);
-    add(own.heapBytes, turns.heapBytes);
-  }
+  for (const auto &[loop, turns] : other.turns)
+    for (const auto &[op, all] : turns) {
+      MemoryUseBound::AllTurns &own = into.turns[loop][op];
+      add(own.grownBytes, all.grownBytes);
+      add(own.heapBytes, all.heapBytes);
+    }
 }
 
 void larger(MemoryUseBound &into, const MemoryUseBound &other) {
@@ -62,9 +63,12 @@ void larger(MemoryUseBound &into, const MemoryUseBound &other) {
   combine(into, other, take, take);
 }
 
-void larger(MemoryUseBound::AllTurns &into, const MemoryUseBound::AllTurns &other) {
-  into.grownBytes = Bound::max(into.grownBytes, other.grownBytes);
-  into.heapBytes = Bound::max(into.heapBytes, other.heapBytes);
+void larger(MemoryUseBound::Turns &into, const MemoryUseBound::Turns &other) {
+  for (const auto &[op, all] : other) {
+    MemoryUseBound::AllTurns &own = into[op];
+    own.grownBytes = Bound::max(own.grownBytes, all.grownBytes);
+    own.heapBytes = Bound::max(own.heapBytes, all.heapBytes);
+  }
 }
 
 void addSum(MemoryUseBound &into, const MemoryUseBound &each, const Bound &count,
@@ -88,7 +92,8 @@ MemoryUseBound mapBounds(const MemoryUseBound &use,
   result.open = map(use.open);
   result.callsItself = use.callsItself;
   for (const auto &[loop, turns] : use.turns)
-    result.turns[loop] = {map(turns.grownBytes), map(turns.heapBytes)};
+    for (const auto &[op, all] : turns)
+      result.turns[loop][op] = {map(all.grownBytes), map(all.heapBytes)};
   return result;
 }
 
@@ -121,7 +126,7 @@ MemoryUseBound::AllTurns *SizeWalk::allTurnsFor(Operation *op) {
                                  .wasInterrupted();
     it->second = isAlone ? loop : nullptr;
   }
-  return llvm::is_contained(turning_, it->second) ? &use_->turns[it->second] : nullptr;
+  return llvm::is_contained(turning_, it->second) ? &use_->turns[it->second][op] : nullptr;
 }
 
 void SizeWalk::endTurns(Operation *loop, MemoryUseBound &use,
@@ -129,8 +134,10 @@ void SizeWalk::endTurns(Operation *loop, MemoryUseBound &use,
   auto turns = use.turns.extract(loop);
   if (turns.empty())
     return;
-  use_->grownBytes += largest(turns.mapped().grownBytes);
-  use_->heapBytes += largest(turns.mapped().heapBytes);
+  for (const auto &[op, all] : turns.mapped()) {
+    use_->grownBytes += largest(all.grownBytes);
+    use_->heapBytes += largest(all.heapBytes);
+  }
 }
 
 SizeWalk::Values SizeWalk::run(func::FuncOp func, const Values &args) {

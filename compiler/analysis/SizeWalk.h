@@ -201,27 +201,28 @@ private:
     mlir::Operation *func;
     Values args, results;
     MemoryUseBound use;
-    MemoryUseBound::AllTurns turns;
+    MemoryUseBound::Turns turns;
   };
   std::vector<Known> known_;
   llvm::DenseMap<mlir::Operation *, std::vector<Known>> summaries_; ///< of calls from outside
   struct Open {
     mlir::func::FuncOp func;
     const Values *args;
-    MemoryUseBound::AllTurns turns{}; ///< of calls in it
+    MemoryUseBound::Turns turns{}; ///< of calls in it
   };
   std::vector<Open> open_;
   unsigned unrolled_ = 0;
   uint64_t unrolledSince_ = 0;                         ///< Bound::work
   llvm::DenseMap<mlir::Operation *, unsigned> inVain_; ///< by function
   unsigned loops_ = 0;                                 ///< that were looked at
+  unsigned visits_ = 0;                                ///< bodies of functions, in SizeVisits.cpp
 };
 
 /// Whether it gives the smaller of two ints.
 bool isSmaller(mlir::arith::SelectOp select);
 /// `into` becomes at least both.
 void larger(MemoryUseBound &into, const MemoryUseBound &other);
-void larger(MemoryUseBound::AllTurns &into, const MemoryUseBound::AllTurns &other);
+void larger(MemoryUseBound::Turns &into, const MemoryUseBound::Turns &other);
 /// Adds what comes after it, for each element of `count`.
 void addSum(MemoryUseBound &into, const MemoryUseBound &each, const Bound &count,
             const SizeSums &sums, const SizeSymbols &symbols);

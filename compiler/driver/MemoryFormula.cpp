@@ -33,7 +33,8 @@ public:
       : symbols_(symbols), sizes_(sizes) {
     // Whatever may be asked for, whether anything depends on it or not.
     for (unsigned i = 0; i < symbols.all().size(); ++i)
-      if (symbols[i].kind == passes::SizeSymbol::Size)
+      if (symbols[i].kind == passes::SizeSymbol::Size ||
+          symbols[i].kind == passes::SizeSymbol::Calls)
         numberOf(i);
   }
 
