@@ -41,6 +41,10 @@ static const std::vector<PassRecord> &pipeline() {
       // After the first simplification, which may drop whole operators, and before the second,
       // which joins what two expansions have in common.
       PASS(expandOperatorsPass),
+      // After the expansions, whose products count too; before weights-right, which makes weights
+      // of
+      // the matrices that a known number picks.
+      PASS(branchWeightsPass),
       // After the expansions, whose products count too; before the simplification, which finds the
       // views that equal products leave.
       PASS(weightsRightPass),
