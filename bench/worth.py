@@ -33,6 +33,7 @@ PROGRAMS = [
     ("inline", "birnn", "trees", [], [8, 64]),
     ("specialise", None, "trees", [], [8, 64]),
     ("simplify", "drnn", "trees", [], [8]),
+    ("branch-weights", None, "vectors", [], [8, 64]),
     ("weights-right", None, "vectors", [], [8, 64]),
     ("fold-weights", None, "trees", [], [8, 64]),
     ("spread-loops", None, "trees", [], [1, 8]),
