@@ -11,7 +11,8 @@
 
 #include "llvm/ADT/TypeSwitch.h"
 
-#include <set>
+#include <map>
+#include <optional>
 
 using namespace mlir;
 
@@ -81,18 +82,23 @@ SmallVector<Operation *, 2> loopsBetween(Operation *op, Region *home) {
   return loops;
 }
 
+/// Which argument of its body is the element of a loop's list; the number of that comes after.
+unsigned elementArgument(Operation *loop) { return carriesState(loop) ? 1 : 0; }
+
+/// What a turn of a loop gives.
+Value yieldedBy(Operation *loop) {
+  return loop->getRegion(0).front().getTerminator()->getOperand(0);
+}
+
 /// Whether an index is another one at each turn of a loop: it is the element of a range, or the
 /// number that a map counts.
 bool isCountedBy(Value index, Operation *loop) {
   auto argument = dyn_cast<BlockArgument>(index);
   if (!argument || argument.getOwner()->getParentOp() != loop)
     return false;
-  bool carries = carriesState(loop);
-  unsigned number = argument.getArgNumber();
-  if (number == (carries ? 2u : 1u))
-    return true;
-  return number == (carries ? 1u : 0u) &&
-         loop->getOperand(loop->getNumOperands() - 1).getDefiningOp<ir::RangeOp>();
+  unsigned number = argument.getArgNumber(), element = elementArgument(loop);
+  return number == element + 1 ||
+         (number == element && loop->getOperands().back().getDefiningOp<ir::RangeOp>());
 }
 
 /// What one turn after the other makes longer.
@@ -125,7 +131,7 @@ private:
       for (func::CallOp call : callsOfItself(func))
         next.push_back({call.getOperand(parameter), origin_->path});
     } else {
-      next.push_back({owner_->getRegion(0).front().getTerminator()->getOperand(0), origin_->path});
+      next.push_back({yieldedBy(owner_), origin_->path});
     }
     return next;
   }
@@ -133,8 +139,8 @@ private:
   void trace(Place first, bool goesOn) {
     struct Step {
       Place place;
-      bool goesOn,
-          isPart; ///< what it leads to goes on to the next turn; it was taken out of a list
+      bool goesOn; ///< to the next turn
+      bool isPart; ///< it was taken out of a list
     };
     SmallVector<Step> work{{std::move(first), goesOn, false}};
     while (!failed_ && !work.empty()) {
@@ -163,8 +169,8 @@ private:
           return fail();
         } else if (carriesState(parent) && number == 0) {
           add({parent->getOperand(0), place.path});
-          add({parent->getRegion(0).front().getTerminator()->getOperand(0), place.path});
-        } else if (number == (carriesState(parent) ? 1u : 0u)) {
+          add({yieldedBy(parent), place.path});
+        } else if (number == elementArgument(parent)) {
           add(place.within(parent->getOperands().back(), {kElement}), /*isPart=*/true);
         } else {
           return fail();
@@ -220,7 +226,7 @@ private:
               })
               .Case([&](ir::MapOp map) {
                 if (place.isElement())
-                  add(place.into(map.getBody().front().getTerminator()->getOperand(0)));
+                  add(place.into(yieldedBy(map)));
                 return place.isElement();
               })
               .Case([&](ir::ZipOp zip) {
@@ -233,7 +239,7 @@ private:
               })
               .Case([&](ir::FoldOp fold) {
                 add({fold.getInit(), place.path});
-                add({fold.getBody().front().getTerminator()->getOperand(0), place.path});
+                add({yieldedBy(fold), place.path});
                 return true;
               })
               .Default([](Operation *) { return false; });
@@ -313,8 +319,8 @@ private:
           if (!isList)
             return end();
           if (place.isElement())
-            waysOn(place.into(loop->getRegion(0).front().getArgument(carriesState(loop) ? 1 : 0)),
-                   way, ways);
+            waysOn(place.into(loop->getRegion(0).front().getArgument(elementArgument(loop))), way,
+                   ways);
         })
         .Default([&](Operation *) { end(); });
   }

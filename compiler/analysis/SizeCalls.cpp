@@ -2,6 +2,9 @@
 
 #include "compiler/analysis/SizeWalk.h"
 
+#include "llvm/ADT/ScopeExit.h"
+#include "llvm/Support/SaveAndRestore.h"
+
 using namespace mlir;
 
 namespace sheaf::passes {
@@ -41,15 +44,8 @@ SizeWalk::Values SizeWalk::call(func::FuncOp func, Values args, Operation *op) {
       addSum(*use_, known.use, Bound(1), {}, symbols_);
       return known.results;
     }
-  MemoryUseBound own, *outer = std::exchange(use_, &own);
   Values results;
-  try {
-    results = summarise(func, args, op);
-  } catch (...) {
-    use_ = outer;
-    throw;
-  }
-  use_ = outer;
+  MemoryUseBound own = usedBy([&] { results = summarise(func, args, op); });
   for (SizeValue &result : results)
     result = withoutWays(std::move(result));
   addSum(*use_, own, Bound(1), {}, symbols_);
@@ -59,27 +55,16 @@ SizeWalk::Values SizeWalk::call(func::FuncOp func, Values args, Operation *op) {
 
 /// What it gives, if that does not come to nothing; what it takes is added only then.
 template <typename Run> std::optional<SizeWalk::Values> SizeWalk::attempt(Run run) {
-  MemoryUseBound own, *outer = std::exchange(use_, &own);
-  Visit *visit = std::exchange(visit_, nullptr);
-  Env *env = env_;
-  size_t open = open_.size(), turning = turning_.size();
-  std::optional<Values> results;
-  auto restore = [&] {
-    use_ = outer;
-    visit_ = visit;
-    env_ = env;
-    open_.erase(open_.begin() + static_cast<ptrdiff_t>(open), open_.end());
-    turning_.resize(turning);
-  };
+  llvm::SaveAndRestore visit(visit_, static_cast<Visit *>(nullptr));
+  llvm::SaveAndRestore env(env_, env_);
   try {
-    results = run();
+    Values results;
+    MemoryUseBound own = usedBy([&] { results = run(); });
+    addSum(*use_, own, Bound(1), {}, symbols_);
+    return results;
   } catch (const GivenUp &) {
-    restore();
     return std::nullopt;
   }
-  restore();
-  addSum(*use_, own, Bound(1), {}, symbols_);
-  return results;
 }
 
 SizeWalk::Values SizeWalk::summarise(func::FuncOp func, const Values &args, Operation *op) {
@@ -91,11 +76,8 @@ SizeWalk::Values SizeWalk::summarise(func::FuncOp func, const Values &args, Oper
     }
     unsigned before = unrolled_;
     auto results = attempt([&] {
-      MemoryUseBound own, *outer = std::exchange(use_, &own);
       Values results = unroll(func, args);
-      use_ = outer;
-      endTurns(func, own, [](const Bound &bound) { return bound; });
-      addSum(*use_, own, Bound(1), {}, symbols_);
+      endTurns(func, *use_, [](const Bound &bound) { return bound; });
       return results;
     });
     if (results)
@@ -152,22 +134,21 @@ SizeWalk::Values SizeWalk::unroll(func::FuncOp func, const Values &args) {
   if (open_.size() >= kMostOpen || ++unrolled_ > kMostUnrolled ||
       Bound::work() > unrolledSince_ + kMostProducts)
     throw GivenUp();
-  open_.push_back({func, &args});
-  turning_.push_back(func);
-  MemoryUseBound own, *outer = std::exchange(use_, &own);
   Values results;
-  try {
-    results = run(func, args);
-  } catch (...) {
-    use_ = outer;
-    throw;
+  MemoryUseBound own;
+  MemoryUseBound::Turns turns;
+  {
+    open_.push_back({func, &args});
+    turning_.push_back(func);
+    llvm::scope_exit closed([&] {
+      open_.pop_back();
+      turning_.pop_back();
+    });
+    own = usedBy([&] { results = run(func, args); });
+    turns = std::move(open_.back().turns);
   }
-  use_ = outer;
-  turning_.pop_back();
-  MemoryUseBound::Turns turns = std::move(open_.back().turns);
-  larger(turns, std::exchange(own.turns[func], {}));
-  own.turns.erase(func);
-  open_.pop_back();
+  if (auto last = own.turns.extract(func))
+    larger(turns, last.mapped());
   own.frames += Bound(1);
   known_.push_back({func, args, results, own, turns});
   add(own, turns);

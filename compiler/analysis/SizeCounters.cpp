@@ -80,10 +80,17 @@ bool isHandedOn(func::FuncOp func, func::CallOp call, const Counter &counter) {
   return *own == counter;
 }
 
+/// A comparison, and whether it holds.
+using Fact = std::pair<arith::CmpIOp, bool>;
+
+arith::CmpIPredicate predicateOf(Fact fact) {
+  arith::CmpIPredicate predicate = fact.first.getPredicate();
+  return fact.second ? predicate : arith::invertPredicate(predicate);
+}
+
 /// Comparisons that decide a condition, and what each gives where the condition gives `holds`:
 /// `a < b && read(c)` holds only where `a < b` does.
-void decidedBy(Value condition, bool holds,
-               SmallVectorImpl<std::pair<arith::CmpIOp, bool>> &comparisons) {
+void decidedBy(Value condition, bool holds, SmallVectorImpl<Fact> &comparisons) {
   SmallVector<std::pair<Value, bool>> work{{condition, holds}};
   auto either = [&](Value which, Value yes, Value no, bool is) {
     // The side that gives the other answer was not taken.
@@ -138,8 +145,14 @@ std::optional<SizeNumber> numberIn(const SizeWalk::Values &args, const Counter &
   return std::nullopt;
 }
 
-/// A comparison, and whether it holds.
-using Fact = std::pair<arith::CmpIOp, bool>;
+/// The number that a value is in all calls of a function by itself, none of which changes it.
+std::optional<SizeNumber> heldNumber(Value value, func::FuncOp func, ArrayRef<func::CallOp> calls,
+                                     const SizeWalk::Values &args) {
+  std::optional<Counter> held = counterOf(func, value);
+  bool stays =
+      held && llvm::all_of(calls, [&](func::CallOp call) { return isHandedOn(func, call, *held); });
+  return stays ? numberIn(args, *held) : std::nullopt;
+}
 
 /// What holds wherever a call is made: conditions of the branches around it, and checks before it.
 SmallVector<Fact> factsBefore(func::FuncOp func, func::CallOp call, bool withChecks) {
@@ -157,9 +170,9 @@ SmallVector<Fact> factsBefore(func::FuncOp func, func::CallOp call, bool withChe
 
 /// What a fact says of a number.
 void refine(SizeNumber &number, Value value, Fact fact) {
-  auto [cmp, holds] = fact;
+  arith::CmpIOp cmp = fact.first;
   using P = arith::CmpIPredicate;
-  P predicate = holds ? cmp.getPredicate() : arith::invertPredicate(cmp.getPredicate());
+  P predicate = predicateOf(fact);
   Value other = cmp.getRhs();
   if (other == value) {
     other = cmp.getLhs();
@@ -247,15 +260,7 @@ SizeWalk::computed(Value value, llvm::function_ref<std::optional<SizeNumber>(Val
 /// was called with, or what is computed of these.
 std::optional<SizeNumber> SizeWalk::limitOf(Value value, func::FuncOp func,
                                             ArrayRef<func::CallOp> calls, const Values &args) {
-  return computed(value,
-                  [&](Value leaf) -> std::optional<SizeNumber> {
-                    std::optional<Counter> held = counterOf(func, leaf);
-                    bool stays = held && llvm::all_of(calls, [&](func::CallOp call) {
-                                   return isHandedOn(func, call, *held);
-                                 });
-                    return stays ? numberIn(args, *held) : std::nullopt;
-                  },
-                  {});
+  return computed(value, [&](Value leaf) { return heldNumber(leaf, func, calls, args); }, {});
 }
 
 /// By how much a call counts on, at least and at most, if anything is known of it.
@@ -272,12 +277,8 @@ std::optional<std::pair<int64_t, int64_t>> SizeWalk::stepOf(func::FuncOp func, f
     return computed(
         value,
         [&](Value leaf) -> std::optional<SizeNumber> {
-          SizeNumber number = unknown(leaf.getType(), call.getLoc(), "a number").number;
-          std::optional<Counter> held = counterOf(func, leaf);
-          if (held && llvm::all_of(calls, [&](func::CallOp other) {
-                return isHandedOn(func, other, *held);
-              }))
-            number = numberIn(args, *held).value_or(number);
+          SizeNumber unknown = this->unknown(leaf.getType(), call.getLoc(), "a number").number;
+          SizeNumber number = heldNumber(leaf, func, calls, args).value_or(unknown);
           if (leaf.getDefiningOp<ir::LenOp>() || leaf.getDefiningOp<ir::DimOp>())
             number.least = std::max<int64_t>(number.least, 0);
           return number;
@@ -368,8 +369,8 @@ std::optional<std::pair<int64_t, int64_t>> SizeWalk::stepOf(func::FuncOp func, f
   return std::make_pair(least, most);
 }
 
-/// Adds what a call counts from `low` to `high`, one of which is a counter, as long as that is
-/// below, or with `meets` differs.
+/// Adds how often a call is made that counts up or down to a limit, and one further than that by
+/// `beyond`; with `meets` as long as the counter is not the limit.
 void SizeWalk::countedBy(const Counter &counter, bool up, const SizeNumber &limit, bool meets,
                          int64_t beyond, func::CallOp call, ArrayRef<func::CallOp> calls,
                          const Values &args, std::vector<Counted> &counted) {
@@ -395,13 +396,13 @@ void SizeWalk::countedBy(const Counter &counter, bool up, const SizeNumber &limi
 }
 
 /// The same of the counters that a fact is about.
-void SizeWalk::countedBy(arith::CmpIOp cmp, bool holds, func::CallOp call,
+void SizeWalk::countedBy(std::pair<arith::CmpIOp, bool> fact, func::CallOp call,
                          ArrayRef<func::CallOp> calls, const Values &args,
                          std::vector<Counted> &counted) {
   auto func = call->getParentOfType<func::FuncOp>();
   using P = arith::CmpIPredicate;
-  P predicate = holds ? cmp.getPredicate() : arith::invertPredicate(cmp.getPredicate());
-  Value low = cmp.getLhs(), high = cmp.getRhs();
+  P predicate = predicateOf(fact);
+  Value low = fact.first.getLhs(), high = fact.first.getRhs();
   if (predicate == P::sgt || predicate == P::sge) {
     std::swap(low, high);
     predicate = predicate == P::sgt ? P::slt : P::sle;
@@ -420,21 +421,16 @@ void SizeWalk::countedBy(arith::CmpIOp cmp, bool holds, func::CallOp call,
 }
 
 std::optional<Bound> SizeWalk::countedCalls(func::FuncOp func, const Values &args) {
-  SmallVector<func::CallOp> calls;
-  func.walk([&](func::CallOp call) {
-    func::FuncOp callee = calleeOf(call);
-    if (graph_.isRecursive(callee) && graph_.sameCycle(callee, func))
-      calls.push_back(call);
-  });
-  if (llvm::any_of(calls, [&](func::CallOp call) { return calleeOf(call) != func; }))
+  if (!callsItselfAlone(func))
     return std::nullopt;
+  SmallVector<func::CallOp> calls = callsOfCycle(func);
   // Each call must count the same on, or they could take turns.
   std::optional<std::vector<Counted>> all;
   for (func::CallOp call : calls) {
     std::vector<Counted> own;
     // A branch around it that is not taken any more when the number is large enough.
-    for (auto [cmp, holds] : factsBefore(func, call, /*withChecks=*/false))
-      countedBy(cmp, holds, call, calls, args, own);
+    for (Fact fact : factsBefore(func, call, /*withChecks=*/false))
+      countedBy(fact, call, calls, args, own);
     // A size that gets smaller ends at nothing.
     for (auto [i, type] : llvm::enumerate(func.getArgumentTypes()))
       if (auto tensor = dyn_cast<RankedTensorType>(type))

@@ -133,18 +133,11 @@ SizeValue SizeWalk::runBody(Block &body, Values args, const Bound &count, const 
                             bool counts) {
   for (auto [argument, value] : llvm::zip(body.getArguments(), args))
     set(argument, value);
-  MemoryUseBound own, *outer = std::exchange(use_, &own);
   std::set<std::string> before;
   if (taken() && !counts)
     before = *taken();
   Values results;
-  try {
-    results = walk(body);
-  } catch (...) {
-    use_ = outer;
-    throw;
-  }
-  use_ = outer;
+  MemoryUseBound own = usedBy([&] { results = walk(body); });
   if (counts)
     addSum(*use_, own, count, sums, symbols_);
   else if (taken())
@@ -319,18 +312,16 @@ void SizeWalk::visitFold(Operation *loop) {
   llvm::scope_exit ended([&] { turning_.pop_back(); });
   if (list.isWhole) {
     SizeValue carried = init, all = listOf(list.number, std::nullopt, {});
-    MemoryUseBound whole, *outer = std::exchange(use_, &whole);
-    llvm::scope_exit restored([&] { use_ = outer; });
-    MemoryUseBound::Turns turns;
-    for (auto [i, element] : llvm::enumerate(list.parts)) {
-      carried = runBody(body, {carried, element, numberValue(static_cast<int64_t>(i))}, Bound(1),
-                        {}, true);
-      all.parts.push_back(carried);
-      larger(turns, std::exchange(whole.turns[loop], {}));
-    }
-    restored.release();
-    use_ = outer;
-    whole.turns[loop] = turns;
+    MemoryUseBound whole = usedBy([&] {
+      MemoryUseBound::Turns turns;
+      for (auto [i, element] : llvm::enumerate(list.parts)) {
+        carried = runBody(body, {carried, element, numberValue(static_cast<int64_t>(i))}, Bound(1),
+                          {}, true);
+        all.parts.push_back(carried);
+        larger(turns, std::exchange(use_->turns[loop], {}));
+      }
+      use_->turns[loop] = std::move(turns);
+    });
     endTurns(loop, whole, [](const Bound &bound) { return bound; });
     addSum(*use_, whole, Bound(1), {}, symbols_);
     return set(loop->getResult(0), isScan ? std::move(all) : std::move(carried));
@@ -349,15 +340,9 @@ void SizeWalk::visitFold(Operation *loop) {
   endElements();
 
   beginElements(element);
-  MemoryUseBound own, *outer = std::exchange(use_, &own);
   SizeValue made;
-  try {
-    made = runBody(body, {carried, element, number}, Bound(1), {}, true);
-  } catch (...) {
-    use_ = outer;
-    throw;
-  }
-  use_ = outer;
+  MemoryUseBound own =
+      usedBy([&] { made = runBody(body, {carried, element, number}, Bound(1), {}, true); });
   endElements();
   endTurns(loop, own, [&](const Bound &bound) { return largestOf(grown(bound), sums); });
   addSum(*use_, sheaf::passes::mapBounds(own, grown), list.number.most, sums, symbols_);

@@ -31,10 +31,6 @@ SizeNumber product(const SizeNumber &a, const SizeNumber &b, const SizeNumber &u
   return {least, a.most * b.most};
 }
 
-} // namespace
-
-namespace {
-
 /// Of a choice between two ints by comparing them: whether it takes the one that is less.
 std::optional<bool> takesLess(arith::SelectOp select) {
   auto cmp = select.getCondition().getDefiningOp<arith::CmpIOp>();

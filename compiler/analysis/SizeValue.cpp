@@ -6,6 +6,7 @@
 #include "llvm/ADT/SetVector.h"
 
 #include <cmath>
+#include <limits>
 
 using namespace mlir;
 

@@ -5,6 +5,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 #include "llvm/ADT/StringRef.h"
+#include "llvm/Support/SaveAndRestore.h"
 
 using namespace mlir;
 
@@ -232,9 +233,8 @@ SizeWalk::Values SizeWalk::runInVisit(func::FuncOp func, MemoryUseBound &use) {
   Values args = visit.args.find(func)->second;
   if (visit.kind != Visit::Calls)
     args[visit.parameters.lookup(func)] = visit.whole;
-  MemoryUseBound *outer = std::exchange(use_, &use);
+  llvm::SaveAndRestore taking(use_, &use);
   Values results = run(func, args);
-  use_ = outer;
   for (SizeValue &result : results)
     result = withoutWays(std::move(result));
   return results;
@@ -317,22 +317,11 @@ SizeWalk::Values SizeWalk::finish(const Visit &visit, func::FuncOp func) {
   for (bool grows : {true, false}) {
     Visit own = visit;
     own.grows = grows;
-    own.last = !func.walk([&](func::CallOp call) {
-                      bool isOf = graph_.sameCycle(calleeOf(call), func);
-                      return isOf && !(calleeOf(call) == func && isLast(call))
-                                 ? WalkResult::interrupt()
-                                 : WalkResult::advance();
-                    })
-                    .wasInterrupted();
-    MemoryUseBound *outer = use_;
-    Env *env = env_;
-    size_t turning = turning_.size();
+    own.last = callsItselfAlone(func) && llvm::all_of(callsOfCycle(func), isLast);
+    llvm::SaveAndRestore env(env_, env_);
     try {
       return settle(own, func);
     } catch (const NotLinear &) {
-      use_ = outer;
-      env_ = env;
-      turning_.resize(turning);
       visit_ = nullptr;
     }
   }
@@ -410,20 +399,21 @@ SizeWalk::Values SizeWalk::settle(Visit &visit, func::FuncOp func) {
   visit.copies.clear();
   std::map<NodeKind, MemoryUseBound> uses;
   // Of one function that calls itself alone all calls are turns of it.
-  bool isAlone = visit.args.size() == 1;
-  if (isAlone)
-    turning_.push_back(visit.first);
-  for (auto &[operation, args] : visit.args) {
-    auto f = cast<func::FuncOp>(operation);
-    for (const NodeKind &kind : kindsOf(f)) {
-      visit.ctor = kind.second;
-      MemoryUseBound own;
-      runInVisit(f, own);
-      larger(uses[kind], own);
+  {
+    bool isAlone = visit.args.size() == 1;
+    llvm::SaveAndRestore turning(turning_);
+    if (isAlone)
+      turning_.push_back(visit.first);
+    for (auto &[operation, args] : visit.args) {
+      auto f = cast<func::FuncOp>(operation);
+      for (const NodeKind &kind : kindsOf(f)) {
+        visit.ctor = kind.second;
+        MemoryUseBound own;
+        runInVisit(f, own);
+        larger(uses[kind], own);
+      }
     }
   }
-  if (isAlone)
-    turning_.pop_back();
   visit_ = nullptr;
 
   // What has grown, when all calls are made.
@@ -462,19 +452,16 @@ SizeWalk::Values SizeWalk::settle(Visit &visit, func::FuncOp func) {
     live = Bound::max(live, largestOf(replace(own.live), visit.sums));
   }
   use_->live = Bound::max(use_->live, open + live);
-  MemoryUseBound::Turns turns;
+  MemoryUseBound last;
   for (auto &[kind, own] : uses) {
     own.frames = own.live = own.open = Bound();
     own.callsItself = false;
     if (auto most = own.turns.extract(visit.first))
-      larger(turns, most.mapped());
+      larger(last.turns[visit.first], most.mapped());
     addSum(*use_, sheaf::passes::mapBounds(own, replace), countOf(kind), visit.sums, symbols_);
   }
-  auto largest = [&](const Bound &bound) { return largestOf(replace(bound), visit.sums); };
-  for (const auto &[op, all] : turns) {
-    use_->grownBytes += largest(all.grownBytes);
-    use_->heapBytes += largest(all.heapBytes);
-  }
+  endTurns(visit.first, last,
+           [&](const Bound &bound) { return largestOf(replace(bound), visit.sums); });
   use_->frames = Bound::max(use_->frames, frames + replace(inside));
   Values results = visit.results.find(func)->second;
   for (SizeValue &value : results)

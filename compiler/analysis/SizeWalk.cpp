@@ -31,6 +31,15 @@ Bound rowBytes(const Bound &bytes) {
 // What is taken
 //===----------------------------------------------------------------------===//
 
+template <typename Add>
+static void combine(MemoryUseBound::Turns &into, const MemoryUseBound::Turns &other, Add add) {
+  for (const auto &[op, all] : other) {
+    MemoryUseBound::AllTurns &own = into[op];
+    add(own.grownBytes, all.grownBytes);
+    add(own.heapBytes, all.heapBytes);
+  }
+}
+
 /// Calls `add` with each part of both that is taken anew each time, and `take` with those that are
 /// used again.
 template <typename Add, typename Take>
@@ -51,11 +60,7 @@ static void combine(MemoryUseBound &into, const MemoryUseBound &other, Add add, 
   take(into.open, other.open);
   into.callsItself |= other.callsItself;
   for (const auto &[loop, turns] : other.turns)
-    for (const auto &[op, all] : turns) {
-      MemoryUseBound::AllTurns &own = into.turns[loop][op];
-      add(own.grownBytes, all.grownBytes);
-      add(own.heapBytes, all.heapBytes);
-    }
+    combine(into.turns[loop], turns, add);
 }
 
 void larger(MemoryUseBound &into, const MemoryUseBound &other) {
@@ -64,11 +69,7 @@ void larger(MemoryUseBound &into, const MemoryUseBound &other) {
 }
 
 void larger(MemoryUseBound::Turns &into, const MemoryUseBound::Turns &other) {
-  for (const auto &[op, all] : other) {
-    MemoryUseBound::AllTurns &own = into[op];
-    own.grownBytes = Bound::max(own.grownBytes, all.grownBytes);
-    own.heapBytes = Bound::max(own.heapBytes, all.heapBytes);
-  }
+  combine(into, other, [](Bound &own, const Bound &bound) { own = Bound::max(own, bound); });
 }
 
 void addSum(MemoryUseBound &into, const MemoryUseBound &each, const Bound &count,
@@ -117,14 +118,7 @@ MemoryUseBound::AllTurns *SizeWalk::allTurnsFor(Operation *op) {
     Operation *loop = growsInTurnsOf(op);
     // A function that others of its recursion call, too, is begun anew in them.
     auto func = dyn_cast_or_null<func::FuncOp>(loop);
-    bool isAlone = !func || !func.walk([&](func::CallOp call) {
-                                   func::FuncOp callee = calleeOf(call);
-                                   return callee != func && graph_.sameCycle(callee, func)
-                                              ? WalkResult::interrupt()
-                                              : WalkResult::advance();
-                                 })
-                                 .wasInterrupted();
-    it->second = isAlone ? loop : nullptr;
+    it->second = !func || callsItselfAlone(func) ? loop : nullptr;
   }
   return llvm::is_contained(turning_, it->second) ? &use_->turns[it->second][op] : nullptr;
 }
@@ -138,6 +132,21 @@ void SizeWalk::endTurns(Operation *loop, MemoryUseBound &use,
     use_->grownBytes += largest(all.grownBytes);
     use_->heapBytes += largest(all.heapBytes);
   }
+}
+
+SmallVector<func::CallOp> SizeWalk::callsOfCycle(func::FuncOp func) {
+  SmallVector<func::CallOp> calls;
+  func.walk([&](func::CallOp call) {
+    func::FuncOp callee = calleeOf(call);
+    if (graph_.isRecursive(callee) && graph_.sameCycle(callee, func))
+      calls.push_back(call);
+  });
+  return calls;
+}
+
+bool SizeWalk::callsItselfAlone(func::FuncOp func) {
+  return llvm::all_of(callsOfCycle(func),
+                      [&](func::CallOp call) { return calleeOf(call) == func; });
 }
 
 SizeWalk::Values SizeWalk::run(func::FuncOp func, const Values &args) {

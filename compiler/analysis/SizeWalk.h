@@ -16,6 +16,7 @@
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/Support/SaveAndRestore.h"
 
 #include <set>
 
@@ -95,6 +96,13 @@ private:
   Bound tensorBytes(const RecordMemory::Tensor &tensor, mlir::ArrayRef<SizeValue> args,
                     mlir::Operation *op);
   void heap(const Bound &bytes) { use_->heapBytes += bytes; }
+  /// What something takes, which is not added to anything.
+  template <typename Run> MemoryUseBound usedBy(Run run) {
+    MemoryUseBound own;
+    llvm::SaveAndRestore taking(use_, &own);
+    run();
+    return own;
+  }
   /// Where something grows in place from turn to turn of what is looked at: what all turns take.
   MemoryUseBound::AllTurns *allTurnsFor(mlir::Operation *op);
   /// Adds what all turns of a loop take, which `use` is one of: `largest` of any turn.
@@ -145,12 +153,17 @@ private:
   Values visitCalls(mlir::func::FuncOp func, const Values &args, const Bound &calls, bool once);
   /// How many calls a function makes that counts an int up to a limit.
   std::optional<Bound> countedCalls(mlir::func::FuncOp func, const Values &args);
+  /// Calls in a function of itself, and of others that it calls itself through.
+  llvm::SmallVector<mlir::func::CallOp> callsOfCycle(mlir::func::FuncOp func);
+  /// Whether it calls itself through no other.
+  bool callsItselfAlone(mlir::func::FuncOp func);
+
   // What a recursion counts (SizeCounters.cpp).
   struct Counted;
   void countedBy(const Counter &counter, bool up, const SizeNumber &limit, bool meets,
                  int64_t beyond, mlir::func::CallOp call, llvm::ArrayRef<mlir::func::CallOp> calls,
                  const Values &args, std::vector<Counted> &counted);
-  void countedBy(mlir::arith::CmpIOp cmp, bool holds, mlir::func::CallOp call,
+  void countedBy(std::pair<mlir::arith::CmpIOp, bool> fact, mlir::func::CallOp call,
                  llvm::ArrayRef<mlir::func::CallOp> calls, const Values &args,
                  std::vector<Counted> &counted);
   std::optional<std::pair<int64_t, int64_t>> stepOf(mlir::func::FuncOp func,
