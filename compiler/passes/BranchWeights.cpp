@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "compiler/analysis/OpQueries.h"
 #include "compiler/ops/Make.h"
 #include "compiler/passes/Pass.h"
+#include "compiler/passes/Products.h"
 #include "compiler/passes/SharedTensors.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -33,41 +33,28 @@ public:
         shared_(!module->hasAttr(ops::kTrainingAttr) || !context.isOff("fold-weights")) {}
 
   void run() {
-    SmallVector<ir::ApplyOp> products;
-    module_.walk([&](ir::ApplyOp apply) {
-      if (auto *rule = batchRule<ops::Product>(apply); rule && !rule->leavesOutZeros)
-        products.push_back(apply);
-    });
-    for (ir::ApplyOp product : products)
+    for (ir::ApplyOp product : productsIn(module_))
       for (unsigned side : {1U, 0U})
         if (!shared_.contains(product.getOperand(1 - side)) && branch(product, side))
           break;
   }
 
 private:
-  static RankedTensorType typeOf(Value tensor) { return cast<RankedTensorType>(tensor.getType()); }
-
-  /// What a transposition is of, else the value itself.
-  static Value sourceOf(Value value) {
-    Operation *def = value.getDefiningOp();
-    return moves(def, ops::Movement::Transpose) && ops::rankOf(value) == 2 ? def->getOperand(0)
-                                                                           : value;
-  }
-
   static bool isLarge(Value matrix) {
-    return ops::rankOf(matrix) == 2 && typeOf(matrix).hasStaticShape() &&
-           typeOf(matrix).getNumElements() >= kLeastElements;
+    RankedTensorType type = tensorTypeOf(matrix);
+    return type.getRank() == 2 && type.hasStaticShape() && type.getNumElements() >= kLeastElements;
   }
 
   bool branch(ir::ApplyOp product, unsigned side) {
-    Value matrix = sourceOf(product.getOperand(side));
+    Value operand = product.getOperand(side), source = transposedBy(operand);
+    Value matrix = source ? source : operand;
     if (!isLarge(matrix))
       return false;
     // The same product with another matrix.
     auto with = [&](OpBuilder &builder, Value weight) -> Value {
       ops::ExpandBuilder b(product.getLoc(), product);
       b.setInsertionPoint(builder.getInsertionBlock(), builder.getInsertionPoint());
-      if (matrix != product.getOperand(side))
+      if (source)
         weight = ops::makeTransposed(b, weight, 0, 1);
       SmallVector<Value> operands(product.getOperands());
       operands[side] = weight;
@@ -84,7 +71,7 @@ private:
       IRMapping mapping;
       all = inBranches(builder, chosen, number, mapping, product, with);
     } else if (auto pick = matrix.getDefiningOp<ir::ApplyOp>(); isPickOfWeights(pick)) {
-      int64_t count = typeOf(pick.getOperand(0)).getDimSize(0);
+      int64_t count = tensorTypeOf(pick.getOperand(0)).getDimSize(0);
       all = byIndex(builder, pick, 0, count, product, with);
     } else {
       return false;
@@ -97,12 +84,10 @@ private:
 
   /// A matrix of a parameter with an axis of them, by a number that is not known.
   bool isPickOfWeights(ir::ApplyOp pick) {
-    auto *address = batchRule<ops::HostAddress>(pick);
-    if (!address || address->kind != ops::HostAddress::Row ||
-        !shared_.isOfWeights(pick.getOperand(0)))
+    if (!pick || !isPickByHost(pick.getResult(0)) || !shared_.isOfWeights(pick.getOperand(0)))
       return false;
-    RankedTensorType batch = typeOf(pick.getOperand(0));
-    return batch.hasStaticShape() && batch.getRank() == 3 && batch.getDimSize(0) > 1 &&
+    RankedTensorType batch = tensorTypeOf(pick.getOperand(0));
+    return batch.hasStaticShape() && batch.getDimSize(0) > 1 &&
            batch.getDimSize(0) <= kMostWeights && !getConstantIntValue(pick.getOperand(1));
   }
 

@@ -8,9 +8,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "compiler/analysis/OpQueries.h"
 #include "compiler/ops/Make.h"
 #include "compiler/passes/Pass.h"
+#include "compiler/passes/Products.h"
 #include "compiler/passes/SharedTensors.h"
 
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
@@ -29,32 +29,16 @@ constexpr int64_t kMostMatrices = 16;
 /// Elements of a parameter that is kept a second time, transposed.
 constexpr int64_t kMostPickedFrom = int64_t(4) << 20;
 
-RankedTensorType typeOf(Value tensor) { return cast<RankedTensorType>(tensor.getType()); }
-
 /// An extent of the matrices that a tensor is a batch of: of rows (2) or columns (1).
 int64_t fromEnd(Value tensor, int64_t axis) {
-  return typeOf(tensor).getDimSize(typeOf(tensor).getRank() - axis);
-}
-
-/// What a transposition of the last two axes is of, else null.
-Value transposedBy(Value value) {
-  Operation *def = value.getDefiningOp();
-  if (!moves(def, ops::Movement::Transpose))
-    return {};
-  int64_t rank = ops::rankOf(value);
-  auto apply = cast<ir::ApplyOp>(def);
-  int64_t one = ops::axisOf(apply, "axis1", -2, rank),
-          other = ops::axisOf(apply, "axis2", -1, rank);
-  bool areLast = std::min(one, other) == rank - 2 && std::max(one, other) == rank - 1;
-  return areLast ? apply.getOperand(0) : Value();
+  return tensorTypeOf(tensor).getDimSize(tensorTypeOf(tensor).getRank() - axis);
 }
 
 /// Matrices of a batch that an index picks: `row` by a number of the host, else `take` by a tensor.
 bool isPick(Value value) {
   Operation *def = value.getDefiningOp();
-  if (auto *address = batchRule<ops::HostAddress>(def))
-    return address->kind == ops::HostAddress::Row && ops::rankOf(def->getOperand(0)) == 3;
-  return moves(def, ops::Movement::Gather) && ops::rankOf(def->getOperand(0)) == 3;
+  return isPickByHost(value) ||
+         (moves(def, ops::Movement::Gather) && ops::rankOf(def->getOperand(0)) == 3);
 }
 
 Value transposeAxes(ops::ExpandBuilder &b, Value value) {
@@ -69,7 +53,7 @@ Value reshape(ops::ExpandBuilder &b, Value value, std::vector<ops::Extent> dims)
 /// The matrix of this number of a batch.
 Value matrixAt(ops::ExpandBuilder &b, Value batch, int64_t number) {
   std::vector<ops::Extent> dims = ops::extentsOf(b, batch);
-  if (typeOf(batch).getDimSize(0) == 1)
+  if (tensorTypeOf(batch).getDimSize(0) == 1)
     number = 0;
   Value one = ops::makePart(b, batch, number, 1, 0);
   return reshape(b, one, {dims.begin() + 1, dims.end()});
@@ -90,13 +74,7 @@ public:
         shared_(!module->hasAttr(ops::kTrainingAttr) || !context.isOff("fold-weights")) {}
 
   void run() {
-    SmallVector<ir::ApplyOp> products;
-    module_.walk([&](ir::ApplyOp apply) {
-      // Of some it matters which operand is which.
-      if (auto *rule = batchRule<ops::Product>(apply); rule && !rule->leavesOutZeros)
-        products.push_back(apply);
-    });
-    for (ir::ApplyOp product : products) {
+    for (ir::ApplyOp product : productsIn(module_)) {
       for (unsigned side : {0U, 1U}) {
         takeKnown(product, side);
         product = takeOutNothing(product, side);
@@ -168,8 +146,8 @@ private:
   /// Whether fold-weights keeps the batch transposed that matrices are picked from.
   bool isTransposedWhole(Value pick) {
     Value batch = pick.getDefiningOp()->getOperand(0);
-    return folds_ && shared_.isOfWeights(batch) && typeOf(batch).hasStaticShape() &&
-           typeOf(batch).getNumElements() <= kMostPickedFrom;
+    return folds_ && shared_.isOfWeights(batch) && tensorTypeOf(batch).hasStaticShape() &&
+           tensorTypeOf(batch).getNumElements() <= kMostPickedFrom;
   }
 
   Value transpose(ops::ExpandBuilder &b, Value value) {
@@ -213,12 +191,12 @@ private:
   /// A batch of matrices that all meet the same rows is one, of all their rows.
   void turnBatch(ir::ApplyOp product) {
     Value left = product.getOperand(0), right = product.getOperand(1);
-    if (!typeOf(left).hasStaticShape())
+    if (!tensorTypeOf(left).hasStaticShape())
       return;
     ops::ExpandBuilder b(product.getLoc(), product);
     context_.remark(product.getLoc(), "the weights go to the right, as one matrix");
     std::vector<ops::Extent> dims = ops::extentsOf(b, left);
-    ArrayRef<int64_t> rows = typeOf(left).getShape().drop_back();
+    ArrayRef<int64_t> rows = tensorTypeOf(left).getShape().drop_back();
     int64_t all = std::accumulate(rows.begin(), rows.end(), int64_t(1), std::multiplies<>());
     left = reshape(b, left, {b.getI64IntegerAttr(all), dims.back()});
     Value result = turned(b, product.getOp(), left, right);
@@ -233,11 +211,12 @@ private:
     Value left = product.getOperand(0), right = product.getOperand(1);
     bool isLeft = shared_.isOfWeights(left);
     Value weight = isLeft ? left : right, other = isLeft ? right : left;
-    int64_t count = typeOf(weight).getDimSize(0), rank = ops::rankOf(other);
-    if (ops::rankOf(weight) != 3 || rank > 3 || !typeOf(weight).hasStaticShape() || count < 1 ||
-        count > kMostMatrices ||
-        (rank == 3 && typeOf(other).getDimSize(0) != count && typeOf(other).getDimSize(0) != 1)) {
-      if (!isLeft && folds_ && rank <= 2 && typeOf(weight).hasStaticShape())
+    int64_t count = tensorTypeOf(weight).getDimSize(0), rank = ops::rankOf(other);
+    if (ops::rankOf(weight) != 3 || rank > 3 || !tensorTypeOf(weight).hasStaticShape() ||
+        count < 1 || count > kMostMatrices ||
+        (rank == 3 && tensorTypeOf(other).getDimSize(0) != count &&
+         tensorTypeOf(other).getDimSize(0) != 1)) {
+      if (!isLeft && folds_ && rank <= 2 && tensorTypeOf(weight).hasStaticShape())
         return joinColumns(product);
       context_.remark(product.getLoc(), "a batch of weights that is not taken apart");
       return;
@@ -264,7 +243,7 @@ private:
     std::vector<ops::Extent> dims = ops::extentsOf(b, right);
     ops::Extent rows = dims[dims.size() - 2], columns = dims.back();
     dims.resize(dims.size() - 2);
-    ArrayRef<int64_t> batch = typeOf(right).getShape().drop_back(2);
+    ArrayRef<int64_t> batch = tensorTypeOf(right).getShape().drop_back(2);
     int64_t all = std::accumulate(batch.begin(), batch.end(), int64_t(1), std::multiplies<>());
     auto number = [&](int64_t n) { return ops::Extent(b.getI64IntegerAttr(n)); };
     auto swapFirst = [&](Value x) { return ops::makeTransposed(b, x, 0, 1); };
@@ -305,12 +284,12 @@ private:
   void takeKnown(ir::ApplyOp product, unsigned side) {
     Value operand = product.getOperand(side), source = transposedBy(operand);
     auto pick = (source ? source : operand).getDefiningOp<ir::ApplyOp>();
-    if (!pick || !batchRule<ops::HostAddress>(pick) || !isPick(pick.getResult(0)))
+    if (!pick || !isPickByHost(pick.getResult(0)))
       return;
     Value batch = pick.getOperand(0);
     std::optional<int64_t> number = getConstantIntValue(pick.getOperand(1));
-    if (!number || *number < 0 || *number >= typeOf(batch).getDimSize(0) ||
-        !shared_.isOfWeights(batch) || !typeOf(batch).hasStaticShape())
+    if (!number || *number < 0 || *number >= tensorTypeOf(batch).getDimSize(0) ||
+        !shared_.isOfWeights(batch) || !tensorTypeOf(batch).hasStaticShape())
       return;
     ops::ExpandBuilder b(product.getLoc(), product);
     Value matrix = matrixAt(b, batch, *number);
@@ -368,10 +347,10 @@ private:
     }
     SmallVector<Type> types;
     for (Value result : apply.getResults()) {
-      SmallVector<int64_t> shape(typeOf(result).getShape());
+      SmallVector<int64_t> shape(tensorTypeOf(result).getShape());
       std::swap(shape[shape.size() - 2], shape.back());
-      types.push_back(RankedTensorType::get(shape, typeOf(result).getElementType(),
-                                            typeOf(result).getEncoding()));
+      types.push_back(RankedTensorType::get(shape, tensorTypeOf(result).getElementType(),
+                                            tensorTypeOf(result).getEncoding()));
     }
     auto before =
         ir::ApplyOp::create(b, types, apply.getOp(), operands, attrs.getDictionary(b.getContext()));
