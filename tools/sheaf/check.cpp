@@ -63,7 +63,8 @@ int runFits(const CheckArguments &arguments) {
   driver::FitsQuestion question = parseFits(arguments.fits, driver::sizeNames(formula));
   question.limit = limit;
   // Once more, of such instances alone.
-  formula = loaded.compiled->memoryFormula(question.most);
+  if (!question.most.empty())
+    formula = loaded.compiled->memoryFormula(question.most);
   driver::FitsReport report = driver::reportFits(*loaded.compiled, formula, question);
   const std::string &source = loaded.source->name();
   fmt::print("{}", asJson ? driver::fitsJson(report, source) : driver::fitsText(report, source));
