@@ -7,8 +7,7 @@ namespace sheaf::rt {
 namespace {
 /// Room for a new branch: most are never built on.
 constexpr int64_t kBranchRoom = 4;
-/// Most elements of a chained piece. Many lists may continue one full list, each with a piece of
-/// its own, so pieces must not grow with the list.
+/// Room for more elements that one chained piece has at most.
 constexpr int64_t kMostInPiece = 256;
 /// No list of that many slots fits into any machine; larger ones would overflow the arithmetic.
 constexpr int64_t kMostSlots = int64_t(1) << 45;
@@ -85,10 +84,15 @@ ListObject *Lists::copy(const ListObject *list, int64_t before, int64_t after) {
 }
 
 ListObject *Lists::chain(const Slot *elements, int64_t count, ListObject *rest) {
-  int64_t room = ownsLow(rest) ? std::min(2 * firstPiece(rest), kMostInPiece) : kBranchRoom;
+  // Many lists may continue one. The first has room in proportion to what it continues, the others
+  // are branches: so all rooms together are in proportion to the elements that were written.
+  bool goesOn = ownsLow(rest);
+  int64_t room = goesOn ? std::min(2 * firstPiece(rest), kMostInPiece) : kBranchRoom;
   ListBuffer *to = buffer(rest->elementSlots, room, count, 0);
   if (!to)
     return nullptr;
+  if (goesOn)
+    rest->buffer->low = nullptr;
   copySlots(to->low, elements, count * rest->elementSlots);
   to->rest = rest;
   anyChained_ = true;

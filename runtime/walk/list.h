@@ -28,7 +28,7 @@ namespace sheaf::rt {
 
 struct ListBuffer {
   Slot *begin;      ///< room
-  Slot *low, *high; ///< in use by some list
+  Slot *low, *high; ///< in use by some list; no `low` once another buffer continues it
   Slot *end;        ///< room
   ListObject *rest; ///< what follows the element before `high`, or null
 };
