@@ -50,6 +50,15 @@ inline bool isTensorCode(mlir::Operation *op) {
 /// A loop whose body takes, before the element of the list, what it carries from step to step.
 inline bool carriesState(mlir::Operation *loop) { return mlir::isa<ir::FoldOp, ir::ScanOp>(loop); }
 
+/// Whether lists that are built from the front, or twice from one, are left in pieces.
+inline bool chainsLists(mlir::ModuleOp program) {
+  auto builds = [](mlir::Operation *op) {
+    return mlir::isa<ir::ConsOp, ir::AppendOp>(op) ? mlir::WalkResult::interrupt()
+                                                   : mlir::WalkResult::advance();
+  };
+  return program->walk(builds).wasInterrupted();
+}
+
 } // namespace sheaf::passes
 
 #endif // SHEAF_COMPILER_ANALYSIS_OPQUERIES_H

@@ -2,11 +2,23 @@
 
 #include "compiler/analysis/SizeWalk.h"
 
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 
 namespace sheaf::passes {
+namespace {
+
+/// Of each element of a list: room for so many more, which the first list that goes on with its
+/// piece has.
+constexpr int kLater = 2;
+
+} // namespace
+
+int SizeWalk::later() const { return mayChain_ ? kLater : 0; }
+
 bool SizeWalk::visitLists(Operation *op) {
   bool known = true;
   Type type = op->getNumResults() == 1 ? op->getResult(0).getType() : Type();
@@ -21,12 +33,19 @@ bool SizeWalk::visitLists(Operation *op) {
           SizeValue element = withoutWays(*elementOf(list));
           list.parts.assign(1, std::move(element));
         }
-        heap(listBytes(type, list.number.most));
+        madeList(type, list.number.most);
         set(op->getResult(0), std::move(list));
       })
-      .Case([&](ir::ConsOp cons) { grow(op, of(cons.getTail()), of(cons.getHead()), true); })
-      .Case(
-          [&](ir::AppendOp append) { grow(op, of(append.getInit()), of(append.getLast()), false); })
+      .Case([&](ir::ConsOp cons) {
+        // A branch has room for four more.
+        heap(Bound(2) * listBytes(type, Bound(5 + kLater)));
+        grow(op, of(cons.getTail()), of(cons.getHead()), true);
+      })
+      .Case([&](ir::AppendOp append) {
+        const SizeValue &init = of(append.getInit());
+        appended(op, init.number.most);
+        grow(op, init, of(append.getLast()), false);
+      })
       .Case([&](ir::ListConcatOp concat) {
         const SizeValue &a = of(concat.getLhs()), &b = of(concat.getRhs());
         SizeValue list;
@@ -44,8 +63,11 @@ bool SizeWalk::visitLists(Operation *op) {
           if (element)
             list.parts.push_back(withoutWays(std::move(*element)));
         }
-        // With room as it grows, and joined where it is in pieces.
-        heap(Bound(2) * listBytes(type, Bound(3) * list.number.most + Bound(8)));
+        // With room as it grows: the longer one is copied, or the first with what goes on with the
+        // other.
+        list.inPieces = mayChain_;
+        const Bound &copied = mayChain_ ? a.number.most : list.number.most;
+        heap(Bound(2) * listBytes(type, Bound(3 + 2 * later()) * copied + Bound(8)));
         set(op->getResult(0), std::move(list));
       })
       .Case([&](ir::LenOp len) {
@@ -62,7 +84,8 @@ bool SizeWalk::visitLists(Operation *op) {
       .Case([&](ir::ListSliceOp slice) {
         SizeValue list = of(slice.getList());
         const SizeNumber &lo = of(slice.getLo()).number, &hi = of(slice.getHi()).number;
-        heap(mayChain_ ? listBytes(type, Bound(2) * list.number.most) : Bound(kListBytes));
+        heap(Bound(kListBytes));
+        list.joinCounted = false;
         if (list.isWhole && lo.exact() && hi.exact() && *lo.exact() <= *hi.exact() &&
             static_cast<size_t>(*hi.exact()) <= list.parts.size()) {
           list.parts.assign(list.parts.begin() + *lo.exact(), list.parts.begin() + *hi.exact());
@@ -92,8 +115,9 @@ bool SizeWalk::visitLists(Operation *op) {
       .Case([&](ir::ReverseOp reverse) {
         SizeValue list = of(reverse.getList());
         list.way.reset();
+        list.inPieces = false;
         std::reverse(list.parts.begin(), list.parts.end());
-        heap(listBytes(type, list.number.most));
+        madeList(type, list.number.most);
         set(op->getResult(0), std::move(list));
       })
       .Case([&](ir::ZipOp zip) {
@@ -128,7 +152,7 @@ bool SizeWalk::visitLists(Operation *op) {
           for (const SizeValue &part : lists)
             tuple.parts.push_back(list.isWhole ? part.parts[i] : *elementOf(part));
         }
-        heap(listBytes(type, list.number.most));
+        madeList(type, list.number.most);
         set(op->getResult(0), std::move(list));
       })
       .Case([&](ir::RangeOp range) {
@@ -154,7 +178,7 @@ bool SizeWalk::visitLists(Operation *op) {
             list.number.least = std::max<int64_t>(0, *end - *begin);
           list.parts.push_back(numberValue({lo.least, hi.most}));
         }
-        heap(listBytes(type, list.number.most));
+        madeList(type, list.number.most);
         set(op->getResult(0), std::move(list));
       })
       .Case([&](ir::RowsOp rows) {
@@ -164,7 +188,7 @@ bool SizeWalk::visitLists(Operation *op) {
         list.number = row.dims.front();
         row.dims.erase(row.dims.begin());
         list.parts.push_back(std::move(row));
-        heap(listBytes(type, list.number.most));
+        madeList(type, list.number.most);
         set(op->getResult(0), std::move(list));
       })
       .Case([&](ir::MapOp map) { visitMap(map); })
@@ -174,20 +198,88 @@ bool SizeWalk::visitLists(Operation *op) {
   return known;
 }
 
-/// A list with one more element at one end. It may have to be copied first, with room for as many,
-/// and where lists may be in pieces it may have to be joined before and after that.
-void SizeWalk::grow(Operation *op, const SizeValue &list, const SizeValue &added, bool front) {
+//===----------------------------------------------------------------------===//
+// What lists take
+//===----------------------------------------------------------------------===//
+
+/// A new list. Each of its elements has room for more that go on with it.
+void SizeWalk::madeList(Type list, const Bound &length) {
+  heap(listBytes(list, Bound(1 + later()) * length));
+}
+
+/// An element is added at the end, where there may be room; else all are copied, with room for as
+/// many.
+void SizeWalk::appended(Operation *op, const Bound &length) {
   Type type = op->getResult(0).getType();
-  const Bound &length = list.number.most;
-  if (MemoryUseBound::AllTurns *all = mayChain_ ? nullptr : allTurnsFor(op)) {
+  if (MemoryUseBound::AllTurns *all = allTurnsFor(op)) {
     heap(Bound(2) * listBytes(type, Bound(3)));
-    all->heapBytes += Bound(2) * listBytes(type, Bound(5) * length + Bound(12));
+    all->heapBytes += Bound(2) * listBytes(type, Bound(5 + later()) * length + Bound(12));
   } else {
-    heap(Bound(kListBytes) +
-         Bound(2) * listBytes(type, Bound(mayChain_ ? 3 : 2) * length + Bound(5)));
+    heap(Bound(kListBytes) + Bound(2) * listBytes(type, Bound(2 + later()) * length + Bound(5)));
   }
+}
+
+bool SizeWalk::readsElements(Value list) {
+  auto [it, isNew] = readsElements_.try_emplace(list, false);
+  if (!isNew)
+    return it->second;
+  bool reads = llvm::any_of(list.getUses(), [&](OpOperand &use) {
+    Operation *user = use.getOwner();
+    unsigned number = use.getOperandNumber();
+    // It is a part of something else, goes on with what is before it, or is given to others.
+    if (isa<ir::ConsOp, ir::LenOp, ir::TupleOp, ir::ListMakeOp, ir::YieldOp, scf::YieldOp,
+            func::ReturnOp>(user))
+      return false;
+    if (isa<ir::AppendOp, ir::ListConcatOp>(user))
+      return number == 0;
+    if (auto construct = dyn_cast<ir::ConstructOp>(user))
+      return isRecursive(cast<ir::DataType>(construct.getType()), module_);
+    if (auto get = dyn_cast<ir::ListGetOp>(user))
+      return !matchPattern(get.getIndex(), m_Zero());
+    if (auto slice = dyn_cast<ir::ListSliceOp>(user)) {
+      auto len = slice.getHi().getDefiningOp<ir::LenOp>();
+      return !len || len.getList() != list;
+    }
+    if (isa<ir::FoldOp, ir::ScanOp>(user) && number == 0)
+      return readsElements(user->getRegion(0).front().getArgument(0));
+    if (auto call = dyn_cast<func::CallOp>(user))
+      return readsElements(calleeOf(call).getArgument(number));
+    return true;
+  });
+  return readsElements_[list] = reads;
+}
+
+Bound SizeWalk::joinBytes(const SizeValue &value, Type type) {
+  Bound bytes;
+  if (auto list = dyn_cast<ir::ListType>(type); list && value.kind == SizeValue::List) {
+    // With as much room at both ends.
+    if (value.inPieces && !value.joinCounted)
+      bytes += listBytes(type, Bound(3 + later()) * value.number.most);
+    for (const SizeValue &part : value.parts) {
+      Bound each = joinBytes(part, list.getElement());
+      bytes += value.isWhole ? each : sumOf(each, value.number.most, value.sums, symbols_);
+    }
+  } else if (auto tuple = dyn_cast<TupleType>(type); tuple && value.kind == SizeValue::Tuple) {
+    for (auto [part, field] : llvm::zip_equal(value.parts, tuple.getTypes()))
+      bytes += joinBytes(part, field);
+  } else if (auto data = dyn_cast<ir::DataType>(type); data && value.kind == SizeValue::Data) {
+    auto declaration = symbolTable_.lookup<ir::DataOp>(data.getName().getAttr());
+    for (auto [fields, ctor] :
+         llvm::zip_equal(value.parts, declaration.getCtors().getAsRange<ir::CtorAttr>()))
+      if (fields.kind == SizeValue::Tuple)
+        for (auto [part, field] :
+             llvm::zip_equal(fields.parts, ctor.getFieldTypes().getAsValueRange<TypeAttr>()))
+          bytes += joinBytes(part, field);
+  }
+  return bytes;
+}
+
+/// One more element at one end.
+void SizeWalk::grow(Operation *op, const SizeValue &list, const SizeValue &added, bool front) {
   SizeValue longer = list;
   longer.way.reset();
+  longer.inPieces = front;
+  longer.joinCounted = false;
   longer.number = sum(list.number, SizeNumber::exactly(1));
   if (list.isWhole && list.parts.size() < kMostElements) {
     longer.parts.insert(front ? longer.parts.begin() : longer.parts.end(), added);

@@ -67,12 +67,14 @@ std::optional<SizeValue> inForm(const SizeValue &value, const SizeValue &form) {
   return result;
 }
 
-bool sameLeast(const SizeValue &a, const SizeValue &b) {
-  return a.number.least == b.number.least &&
+/// Whether what is known of two values of one form, beside their bounds, is the same.
+bool sameFacts(const SizeValue &a, const SizeValue &b) {
+  return a.inPieces == b.inPieces && a.joinCounted == b.joinCounted &&
+         a.number.least == b.number.least &&
          llvm::equal(a.dims, b.dims,
                      [](const SizeNumber &x, const SizeNumber &y) { return x.least == y.least; }) &&
          llvm::all_of(llvm::zip(a.parts, b.parts),
-                      [](auto pair) { return sameLeast(std::get<0>(pair), std::get<1>(pair)); });
+                      [](auto pair) { return sameFacts(std::get<0>(pair), std::get<1>(pair)); });
 }
 
 /// Puts a mark into all ways, after the first one from the outside.
@@ -131,13 +133,15 @@ std::pair<SizeValue, SizeSums> SizeWalk::freshElement(const SizeValue &list) {
 /// The body once, as each of `count` elements runs it. With `counts` what it takes is added.
 SizeValue SizeWalk::runBody(Block &body, Values args, const Bound &count, const SizeSums &sums,
                             bool counts) {
-  for (auto [argument, value] : llvm::zip(body.getArguments(), args))
-    set(argument, value);
   std::set<std::string> before;
   if (taken() && !counts)
     before = *taken();
   Values results;
-  MemoryUseBound own = usedBy([&] { results = walk(body); });
+  MemoryUseBound own = usedBy([&] {
+    for (auto [argument, value] : llvm::zip(body.getArguments(), args))
+      set(argument, value);
+    results = walk(body);
+  });
   if (counts)
     addSum(*use_, own, count, sums, symbols_);
   else if (taken())
@@ -148,7 +152,7 @@ SizeValue SizeWalk::runBody(Block &body, Values args, const Bound &count, const 
 void SizeWalk::visitMap(ir::MapOp map) {
   SizeValue list = of(map.getList());
   Block &body = map.getBody().front();
-  heap(listBytes(map.getType(), list.number.most));
+  madeList(map.getType(), list.number.most);
   if (list.isWhole) {
     SizeValue result = listOf(list.number, std::nullopt, {});
     for (auto [i, element] : llvm::enumerate(list.parts))
@@ -169,7 +173,8 @@ void SizeWalk::visitMap(ir::MapOp map) {
 void SizeWalk::visitFilter(ir::FilterOp filter) {
   SizeValue list = of(filter.getList());
   Block &body = filter.getBody().front();
-  heap(Bound(kListBytes) + listBytes(filter.getType(), list.number.most));
+  heap(Bound(kListBytes));
+  madeList(filter.getType(), list.number.most);
   if (list.isWhole) {
     SizeValue kept = listOf(SizeNumber::exactly(0), std::nullopt, {});
     bool known = true;
@@ -198,6 +203,7 @@ void SizeWalk::visitFilter(ir::FilterOp filter) {
           true);
   endElements();
   list.number.least = 0;
+  list.inPieces = false;
   list.way.reset();
   set(filter.getResult(), std::move(list));
 }
@@ -232,7 +238,7 @@ std::optional<SizeValue> SizeWalk::grownEvenly(Operation *loop, const SizeValue 
   SizeSums all = sums;
   addCallResults(all, results);
   SizeValue reached = joined(general, result);
-  if (!sameForm(general, reached) || !sameLeast(general, reached))
+  if (!sameForm(general, reached) || !sameFacts(general, reached))
     return std::nullopt;
   std::vector<Bound *> end;
   boundsOf(result.kind == general.kind && sameForm(general, result) ? result : reached, end);
@@ -284,7 +290,7 @@ SizeValue SizeWalk::invariantOf(Operation *loop, const SizeValue &init, const Si
 
   // What grows by as much at each element is what it began with and all of these together: each by
   // itself, or, where one becomes what another was, all of them.
-  if (sameForm(carried, more) && sameLeast(carried, more))
+  if (sameForm(carried, more) && sameFacts(carried, more))
     for (bool together : {false, true})
       if (std::optional<SizeValue> general = grownEvenly(loop, carried, more, init, element, number,
                                                          count, sums, together, growth))
@@ -307,7 +313,7 @@ void SizeWalk::visitFold(Operation *loop) {
   SizeValue init = of(loop->getOperand(0)), list = of(loop->getOperand(1));
   Block &body = loop->getRegion(0).front();
   if (isScan)
-    heap(listBytes(loop->getResult(0).getType(), list.number.most));
+    madeList(loop->getResult(0).getType(), list.number.most);
   turning_.push_back(loop);
   llvm::scope_exit ended([&] { turning_.pop_back(); });
   if (list.isWhole) {

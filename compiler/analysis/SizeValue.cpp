@@ -143,7 +143,8 @@ Bound largestOf(const Bound &each, const SizeSums &sums) {
 
 bool operator==(const SizeValue &a, const SizeValue &b) {
   return a.kind == b.kind && a.number == b.number && a.dims == b.dims && a.isWhole == b.isWhole &&
-         a.sums == b.sums && a.tree == b.tree && a.way == b.way && a.parts == b.parts;
+         a.inPieces == b.inPieces && a.joinCounted == b.joinCounted && a.sums == b.sums &&
+         a.tree == b.tree && a.way == b.way && a.parts == b.parts;
 }
 
 SizeValue numberValue(SizeNumber number) {
@@ -245,6 +246,7 @@ SizeValue unknownValue(Type type, ModuleOp module, SizeSymbols &symbols, Locatio
                                                          : SizeNumber::exactly(extent));
   } else if (auto list = dyn_cast<ir::ListType>(type)) {
     value.kind = SizeValue::List;
+    value.inPieces = true;
     value.number = unknownSize(symbols, where, what);
     value.parts.push_back(unknown(list.getElement()));
   } else if (auto tuple = dyn_cast<TupleType>(type)) {
@@ -294,6 +296,8 @@ SizeValue joined(const SizeValue &a, const SizeValue &b) {
       value.dims.push_back(joinNumbers(x, y));
     break;
   case SizeValue::List: {
+    value.inPieces = a.inPieces || b.inPieces;
+    value.joinCounted = (a.joinCounted || !a.inPieces) && (b.joinCounted || !b.inPieces);
     value.isWhole = a.isWhole && b.isWhole && a.parts.size() == b.parts.size();
     if (value.isWhole) {
       for (auto [x, y] : llvm::zip_equal(a.parts, b.parts))

@@ -128,6 +128,8 @@ struct SizeValue {
   /// like, unless there are none; with `isWhole` each of them.
   std::vector<SizeValue> parts{};
   bool isWhole = false;                   ///< List: `parts` are its elements
+  bool inPieces = false;                  ///< List: it may have to be joined before it is read
+  bool joinCounted = false;               ///< List: that it is joined has been counted
   SizeSums sums{};                        ///< List: of symbols of an element
   std::shared_ptr<const SizeTree> tree{}; ///< Tree; null: the program made it
   /// Tree, List: where it is in what the recursive function that is looked at was called with, as

@@ -111,7 +111,13 @@ struct SizeWalk::Visit {
   /// What grows from call to call, as symbols until it is known by how much: what functions are
   /// called with, which each call may add `step` to, and what they give, which is what the calls
   /// that they make give and as much more as `made` says of each kind of node.
-  bool grows = true;
+  enum Growth {
+    Apart,    ///< what is given to calls does not follow from what others gave
+    Threaded, ///< one symbol for both: what a call gives may be given to the next, but only that
+              ///< or what the caller was called with, not both. So it is what it was at first and
+              ///< all that any of them adds, each once.
+    NoGrowth  ///< it is not known
+  } growth = Apart;
   std::optional<unsigned> given{}, result{};
   Bound begin{}, step{};
   std::map<NodeKind, Bound> made{};
@@ -273,7 +279,7 @@ SizeWalk::Values SizeWalk::callInVisit(func::FuncOp func, const Values &args) {
   if (visit.kind != Visit::Calls)
     given[visit.parameters.lookup(func)] = SizeValue();
   auto limit = [&](const Bound &, const Bound &both) {
-    if (!visit.grows)
+    if (visit.growth == Visit::NoGrowth)
       return Bound::symbol(
           symbols_.unknown(func.getLoc(), "what '" + ir::nameOf(func) + "' calls itself with"));
     if (!visit.given)
@@ -298,7 +304,7 @@ SizeWalk::Values SizeWalk::callInVisit(func::FuncOp func, const Values &args) {
   // What the last of them gives stands in one of the other branches.
   if (results == visit.results.end() || visit.last)
     return Values(func.getNumResults(), never());
-  if (!visit.result)
+  if (!visit.result || visit.growth == Visit::Threaded)
     return results->second;
   Values made;
   visit.copies.push_back(symbols_.element());
@@ -314,9 +320,11 @@ SizeWalk::Values SizeWalk::callInVisit(func::FuncOp func, const Values &args) {
 /// Looks at all functions until what they are given and give does not change any more, and adds
 /// what they take. What the first one gives.
 SizeWalk::Values SizeWalk::finish(const Visit &visit, func::FuncOp func) {
-  for (bool grows : {true, false}) {
+  for (Visit::Growth growth : {Visit::Apart, Visit::Threaded, Visit::NoGrowth}) {
     Visit own = visit;
-    own.grows = grows;
+    own.growth = growth;
+    if (growth == Visit::Threaded)
+      own.given = own.result = symbols_.element();
     own.last = callsItselfAlone(func) && llvm::all_of(callsOfCycle(func), isLast);
     llvm::SaveAndRestore env(env_, env_);
     try {
@@ -361,7 +369,7 @@ SizeWalk::Values SizeWalk::settle(Visit &visit, func::FuncOp func) {
         auto limit = [&](const Bound &before, const Bound &both) {
           if (largestOf(both, visit.sums).isWithin(before))
             return before;
-          if (!visit.grows)
+          if (visit.growth == Visit::NoGrowth)
             return Bound::symbol(symbols_.unknown(f.getLoc(), "what '" + ir::nameOf(f) +
                                                                   "' gives when it calls itself"));
           if (!visit.result)
@@ -425,6 +433,8 @@ SizeWalk::Values SizeWalk::settle(Visit &visit, func::FuncOp func) {
   for (const auto &[kind, made] : visit.made)
     result += sumOf(made, countOf(kind), visit.sums, symbols_);
   given = visit.begin + sumOf(visit.step, frames, {}, symbols_);
+  if (visit.growth == Visit::Threaded)
+    given = result = given + result;
   auto hasCopy = [&](const Bound &bound) {
     return llvm::any_of(bound.terms(),
                         [&](auto &term) { return llvm::any_of(term.first, isCopy); });
@@ -501,6 +511,7 @@ SizeWalk::Values SizeWalk::visitTails(func::FuncOp func, const Values &args, uns
   visit.whole = args[parameter];
   std::optional<SizeValue> element = elementOf(visit.whole);
   visit.whole.isWhole = false;
+  visit.whole.joinCounted = false;
   visit.whole.number.least = 0;
   visit.whole.parts.clear();
   if (element)

@@ -2,6 +2,8 @@
 
 #include "compiler/analysis/SizeWalk.h"
 
+#include "compiler/analysis/OpQueries.h"
+
 #include "compiler/analysis/Growth.h"
 #include "compiler/analysis/Slots.h"
 
@@ -104,13 +106,7 @@ MemoryUseBound mapBounds(const MemoryUseBound &use,
 
 SizeWalk::SizeWalk(ModuleOp module, const RecordingKernels &kernels, SizeSymbols &symbols)
     : module_(module), symbolTable_(module), graph_(module), kernels_(kernels), symbols_(symbols),
-      use_(&whole_),
-      mayChain_(module
-                    ->walk([](Operation *op) {
-                      return isa<ir::ConsOp, ir::ListConcatOp>(op) ? WalkResult::interrupt()
-                                                                   : WalkResult::advance();
-                    })
-                    .wasInterrupted()) {}
+      use_(&whole_), mayChain_(chainsLists(module)) {}
 
 MemoryUseBound::AllTurns *SizeWalk::allTurnsFor(Operation *op) {
   auto [it, isNew] = growsInTurnsOf_.try_emplace(op, nullptr);
@@ -151,11 +147,11 @@ bool SizeWalk::callsItselfAlone(func::FuncOp func) {
 
 SizeWalk::Values SizeWalk::run(func::FuncOp func, const Values &args) {
   Env env;
-  for (auto [value, argument] : llvm::zip_equal(args, func.getArguments()))
-    env[argument] = asType(value, argument.getType());
   Env *outer = std::exchange(env_, &env);
   Values results;
   try {
+    for (auto [value, argument] : llvm::zip_equal(args, func.getArguments()))
+      set(argument, value);
     results = walk(func.getBody().front());
   } catch (...) {
     env_ = outer;
@@ -168,7 +164,11 @@ SizeWalk::Values SizeWalk::run(func::FuncOp func, const Values &args) {
 SizeWalk::Values SizeWalk::runEntry(func::FuncOp func, const Values &args) {
   if (!graph_.isRecursive(func))
     inputs_ = &func.getBody().front();
-  return run(func, args);
+  Values results = run(func, args);
+  if (mayChain_)
+    for (auto [result, type] : llvm::zip_equal(results, func.getResultTypes()))
+      heap(joinBytes(result, type));
+  return results;
 }
 
 SizeWalk::Values SizeWalk::of(ValueRange values) {
@@ -179,6 +179,13 @@ SizeWalk::Values SizeWalk::of(ValueRange values) {
 }
 
 void SizeWalk::set(Value value, SizeValue size) {
+  if (mayChain_ && size.kind == SizeValue::List && size.inPieces && !size.joinCounted &&
+      readsElements(value)) {
+    SizeValue itself = size;
+    itself.parts.clear();
+    heap(joinBytes(itself, value.getType()));
+    size.joinCounted = true;
+  }
   (*env_)[value] = asType(std::move(size), value.getType());
 }
 
@@ -298,6 +305,10 @@ bool SizeWalk::visitValues(Operation *op) {
         SizeValue value;
         if (isRecursive(data, module_)) {
           value.kind = SizeValue::Tree;
+          // What is in it is not known any more.
+          if (mayChain_)
+            for (Value field : construct.getFields())
+              heap(joinBytes(of(field), field.getType()));
         } else {
           auto declaration = symbolTable_.lookup<ir::DataOp>(data.getName().getAttr());
           value.kind = SizeValue::Data;
@@ -325,8 +336,10 @@ bool SizeWalk::visitValues(Operation *op) {
         std::vector<SizeNumber> dims = tensor.dims;
         setUnknown(op, "a number that is read from a tensor");
         if (isa<ir::ListType>(op->getResult(0).getType())) {
-          of(op->getResult(0)).number = dims.front();
-          heap(listBytes(op->getResult(0).getType(), dims.front().most));
+          SizeValue &list = of(op->getResult(0));
+          list.number = dims.front();
+          list.inPieces = false;
+          madeList(op->getResult(0).getType(), dims.front().most);
         }
       })
       .Case<ir::ParamRefOp>([&](Operation *) { setUnknown(op, ""); })
@@ -335,6 +348,8 @@ bool SizeWalk::visitValues(Operation *op) {
       .Case([&](ir::EmitOp emit) {
         // As an element of a list that grows.
         heap(Bound(kListBytes) + Bound(6) * slotBytes(emit.getValue().getType()));
+        if (mayChain_)
+          heap(joinBytes(of(emit.getValue()), emit.getValue().getType()));
       })
       .Case([&](ir::RecordOp made) {
         record(kernels_.numberOf(op, ""), made.getArgs(), op, Bound(1));

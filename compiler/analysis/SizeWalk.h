@@ -88,7 +88,17 @@ private:
   void visitBranches(mlir::Operation *op, llvm::ArrayRef<mlir::Block *> ways);
   void visitMatch(ir::MatchOp match);
   void visitApply(ir::ApplyOp apply);
+
+  // Lists (SizeLists.cpp).
   void grow(mlir::Operation *op, const SizeValue &list, const SizeValue &added, bool front);
+  void madeList(mlir::Type list, const Bound &length);
+  void appended(mlir::Operation *op, const Bound &length);
+  int later() const;
+  /// Whether a list, or what is that list, is joined where it is used.
+  bool readsElements(mlir::Value list);
+  /// What it takes to join all lists in a value, where that has not been counted. Each is joined
+  /// once.
+  Bound joinBytes(const SizeValue &value, mlir::Type type);
 
   // Records.
   void record(unsigned kernel, mlir::ValueRange args, mlir::Operation *op, const Bound &count,
@@ -203,6 +213,7 @@ private:
   MemoryUseBound *use_;
   MemoryUseBound whole_;
   bool mayChain_; ///< lists may be in pieces, which are joined where they are read
+  llvm::DenseMap<mlir::Value, bool> readsElements_;
   /// Loops and functions that call themselves of which a turn is looked at.
   std::vector<mlir::Operation *> turning_;
   llvm::DenseMap<mlir::Operation *, mlir::Operation *> growsInTurnsOf_; ///< by what appends

@@ -89,12 +89,7 @@ ModuleEmitter::ModuleEmitter(const HostInput &input, llvm::Module &module)
 
 HostCode ModuleEmitter::run() {
   ModuleOp program = input.program;
-  chainedLists = program
-                     ->walk([](Operation *op) {
-                       return isa<ir::ConsOp, ir::AppendOp>(op) ? WalkResult::interrupt()
-                                                                : WalkResult::advance();
-                     })
-                     .wasInterrupted();
+  chainedLists = passes::chainsLists(program);
   reads = program->walk([](ir::ReadOp) { return WalkResult::interrupt(); }).wasInterrupted();
   declareFunctions();
   for (auto func : program.getOps<func::FuncOp>())
