@@ -31,8 +31,15 @@ bool isMadeAnew(Value operand) {
          (isMovement(op) || batchRule<ops::Elementwise>(op));
 }
 
-/// Whether a tensor of ints or bools is computed of places (`iota`), constants and ints of the host
-/// alone, by few operators.
+/// Whether an operator is as cheap to make as its result is to read: of ints and bools, a choice,
+/// or a number of the host.
+bool isCheap(Operation *op) {
+  return isa<IntegerType>(getElementTypeOrSelf(op->getResult(0))) ||
+         llvm::none_of(op->getOperands(), isTensor) || batchRule<ops::Elementwise>(op)->selects;
+}
+
+/// Whether a tensor is computed of places (`iota`), constants and numbers of the host alone, by few
+/// operators that are cheap.
 bool isIndexTensor(Value value) {
   if (!isMadeAnew(value))
     return false;
@@ -42,7 +49,7 @@ bool isIndexTensor(Value value) {
     Value next = work.pop_back_val();
     if (!isTensor(next) || isFill(next.getDefiningOp()))
       continue;
-    if (!isMadeAnew(next) || !isa<IntegerType>(getElementTypeOrSelf(next)))
+    if (!isMadeAnew(next) || !(isMovement(next.getDefiningOp()) || isCheap(next.getDefiningOp())))
       return false;
     if (!seen.insert(next.getDefiningOp()).second)
       continue;

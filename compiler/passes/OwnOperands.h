@@ -2,7 +2,7 @@
 //
 // A kernel packs what a view of a weight shows, so inside of a block a view costs nothing. Made in
 // another block it would be a row of every record, and what takes it a product by a matrix of the
-// instance's own. And what follows from places and ints alone, such as a mask of keys that a row
+// instance's own. And what follows from places and numbers alone, such as a mask of keys that a row
 // sees, tells a kernel what it need not compute, if it is made there; made elsewhere it would be
 // read. So each block has its own.
 //
