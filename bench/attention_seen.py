@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""What causal attention and sliding windows take of the time of full attention: attention_seen.py [ROWS ...]
+"""What causal attention and sliding windows take of the time of full attention, of all rows and of one query
+over as many keys: attention_seen.py [ROWS ...]
 
 8 heads of 64, one thread, the shortest of 8 runs in turn.
 
@@ -12,8 +13,7 @@ import numpy as np
 
 import sheaf
 
-SHAPE = "f32[8, n, 64]"
-NEAR = "expand_dims(iota(n), 1) - iota(n) < 256"
+NEAR = "expand_dims(iota(m), 1) - iota(m) < 256"
 FORMS = {
     "full": ("attention(q, k, v)", ()),
     "causal": ("attention(q, k, v, causal=1)", ()),
@@ -22,21 +22,37 @@ FORMS = {
 }
 
 
+STEP = "m - 1 - iota(m) < 256"
+STEPS = {
+    "one query, full": ("attention(q, k, v)", ()),
+    "one query, window of 256": (f"masked_attention(q, k, v, {STEP})", ()),
+    "the same, without skip-unseen": (f"masked_attention(q, k, v, {STEP})", ("skip-unseen",)),
+    "one query, keys cut to 256": ("attention(q, slice(k, m - 256, 256, axis=1), slice(v, m - 256, 256, axis=1))", ()),
+}
+
+
+def compare(forms, queries, rows, given):
+    models = {name: sheaf.compile(f"fn main(q: f32[8, {queries}, 64], k: f32[8, m, 64], v: f32[8, m, 64])"
+                                  f" -> f32[8, {queries}, 64] = {form}", without=without)
+              for name, (form, without) in forms.items()}
+    times = {name: [] for name in forms}
+    for _ in range(8):
+        for name, model in models.items():
+            data = model.encode(*given)
+            begin = time.perf_counter()
+            model(data)
+            times[name].append((time.perf_counter() - begin) * 1e3)
+    first = min(times[next(iter(forms))])
+    for name, measured in times.items():
+        print(f"{rows:6} rows, {name:30} {min(measured):9.2f} ms  {min(measured) / first:.2f}")
+
+
 def main(sizes):
-    models = {name: sheaf.compile(f"fn main(q: {SHAPE}, k: {SHAPE}, v: {SHAPE}) -> {SHAPE} = {form}", without=without)
-              for name, (form, without) in FORMS.items()}
     draw = np.random.default_rng(0)
     for rows in sizes:
-        given = [[draw.standard_normal((8, rows, 64), dtype=np.float32)] for _ in range(3)]
-        times = {name: [] for name in FORMS}
-        for _ in range(8):
-            for name, model in models.items():
-                data = model.encode(*given)
-                begin = time.perf_counter()
-                model(data)
-                times[name].append((time.perf_counter() - begin) * 1e3)
-        for name, measured in times.items():
-            print(f"{rows:6} rows, {name:28} {min(measured):9.2f} ms  {min(measured) / min(times['full']):.2f}")
+        q, k, v = ([draw.standard_normal((8, rows, 64), dtype=np.float32)] for _ in range(3))
+        compare(FORMS, "m", rows, [q, k, v])
+        compare(STEPS, "1", rows, [[q[0][:, :1]], k, v])
 
 
 main([int(size) for size in sys.argv[1:]] or [512, 2048])

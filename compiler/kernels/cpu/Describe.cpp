@@ -149,6 +149,9 @@ void LayoutPlanner::describe(Kernel &kernel) const {
       break;
     }
     os << "; writes " << stage.roots.size() << " tensor(s)";
+    if (stage.seenAxis >= 0)
+      os << "; as far as rows of stage " << plan_.rowBlocks[static_cast<size_t>(stage.seenBy)].begin
+         << " see columns";
     if (stage.rowBlock >= 0) {
       const RowBlock &block = plan_.rowBlocks[static_cast<size_t>(stage.rowBlock)];
       os << "; " << layout_->blockRows << " rows at a time, with stages " << block.begin << " to "

@@ -35,51 +35,94 @@ void Emitter::emitRowBlock(const RowBlock &block, Value begin, Value end) {
   });
 }
 
-/// The columns of the block's rows that are computed: whole runs of what reductions take at a time,
-/// so that each element stays in its lane. One run is always there, since a row that sees nothing
-/// has a greatest element, too.
+/// The columns of the block's rows that are computed.
 void Emitter::findSeen(const RowBlock &block) {
   if (block.bounds.empty())
     return;
-  Value columns = extent(block.columns), begin = blockRows_->begin, end = blockRows_->end;
-  Value first = add(begin, constant(1));
-  auto note = [&](Value row, std::pair<Value, Value> seen) {
+  auto note = [&](Value row, Value from, Value until) {
     if (layout_.seenTable < 0)
       return;
     Value entry = seenEntry(row);
-    LLVM::StoreOp::create(b, seen.first, entry, 8);
-    LLVM::StoreOp::create(b, seen.second, bytes(entry, 8), 8);
+    LLVM::StoreOp::create(b, from, entry, 8);
+    LLVM::StoreOp::create(b, until, bytes(entry, 8), 8);
   };
-  auto [from, until] = seenBy(block, begin);
-  note(begin, {from, until});
-  auto rows = scf::ForOp::create(b, first, end, constant(1), ValueRange{from, until});
-  {
+  Value columns = extent(block.columns);
+  auto [from, until] = seenByRows(block, blockRows_->outer, blockRows_->begin, blockRows_->end,
+                                  {columns, constant(0)}, note);
+  std::tie(blockRows_->from, blockRows_->until) = wholeRuns(from, until, columns);
+}
+
+/// What any of these rows sees, or `most` is.
+std::pair<Value, Value>
+Emitter::seenByRows(const RowBlock &block, ArrayRef<Value> outer, Value begin, Value end,
+                    std::pair<Value, Value> most,
+                    llvm::function_ref<void(Value row, Value from, Value until)> note) {
+  auto rows = scf::ForOp::create(b, begin, end, constant(1), ValueRange{most.first, most.second});
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToEnd(rows.getBody());
+  auto [from, until] = seenBy(block, outer, rows.getInductionVar());
+  note(rows.getInductionVar(), from, until);
+  Value least = arith::MinSIOp::create(b, from, rows.getRegionIterArg(0));
+  Value last = arith::MaxSIOp::create(b, until, rows.getRegionIterArg(1));
+  scf::YieldOp::create(b, ValueRange{least, last});
+  return {rows.getResult(0), rows.getResult(1)};
+}
+
+/// What any row of the record sees, in whole runs.
+std::pair<Value, Value> Emitter::seenByAll(const RowBlock &block) {
+  // Along axes that no bound follows from all places are alike.
+  auto count = [&](size_t axis) {
+    Value all = extent(block.axes[axis]);
+    bool matters = llvm::any_of(block.bounds, [&](const ColumnBound &bound) {
+      return llvm::any_of(bound.terms, [&](const ColumnBound::Term &term) {
+        return llvm::any_of(term.view, [&](const AxisMap &map) {
+          return map.axis == static_cast<int>(axis) || !map.host.empty() || map.index;
+        });
+      });
+    });
+    return matters ? all : minimum(all, constant(1));
+  };
+  using Range = std::pair<Value, Value>;
+  std::function<Range(std::vector<Value>, Range)> from = [&](std::vector<Value> outer,
+                                                             Range most) -> Range {
+    Value end = count(outer.size());
+    if (outer.size() + 1 == block.axes.size())
+      return seenByRows(block, outer, constant(0), end, most, [](Value, Value, Value) {});
+    auto places =
+        scf::ForOp::create(b, constant(0), end, constant(1), ValueRange{most.first, most.second});
     OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToEnd(rows.getBody());
-    auto [fromHere, untilHere] = seenBy(block, rows.getInductionVar());
-    note(rows.getInductionVar(), {fromHere, untilHere});
-    Value least = arith::MinSIOp::create(b, fromHere, rows.getRegionIterArg(0));
-    Value most = arith::MaxSIOp::create(b, untilHere, rows.getRegionIterArg(1));
-    scf::YieldOp::create(b, ValueRange{least, most});
-  }
+    b.setInsertionPointToEnd(places.getBody());
+    outer.push_back(places.getInductionVar());
+    auto [least, last] = from(outer, {places.getRegionIterArg(0), places.getRegionIterArg(1)});
+    scf::YieldOp::create(b, ValueRange{least, last});
+    return {places.getResult(0), places.getResult(1)};
+  };
+  Value columns = extent(block.columns);
+  auto [least, last] = from({}, {columns, constant(0)});
+  return wholeRuns(least, last, columns);
+}
+
+/// Whole runs of what reductions take at a time, so that each element stays in its lane. One run is
+/// always there, since a row that sees nothing has a greatest element, too.
+std::pair<Value, Value> Emitter::wholeRuns(Value from, Value until, Value columns) {
   constexpr int64_t run = kReduceVectors * kLoopLanes;
   static_assert(run % 2 == 0, "pairs count from the first column");
   auto whole = [&](Value number) {
     return mul(arith::DivSIOp::create(b, number, constant(run)), constant(run));
   };
-  Value last = arith::MaxSIOp::create(b, rows.getResult(1), constant(1));
-  Value most = whole(add(last, constant(run - 1))), least = whole(rows.getResult(0));
+  Value last = arith::MaxSIOp::create(b, until, constant(1));
+  Value most = whole(add(last, constant(run - 1))), least = whole(from);
   least = minimum(least, add(most, constant(-run)));
-  blockRows_->until = minimum(most, columns);
-  blockRows_->from = minimum(least, blockRows_->until);
+  until = minimum(most, columns);
+  return {minimum(least, until), until};
 }
 
 /// The first column that a row sees, and the one after the last. What it follows from may be any
 /// numbers: those that are so large that the program's ints could overflow bound nothing.
-std::pair<Value, Value> Emitter::seenBy(const RowBlock &block, Value row) {
+std::pair<Value, Value> Emitter::seenBy(const RowBlock &block, ArrayRef<Value> outer, Value row) {
   Value columns = extent(block.columns), from = constant(0), until = columns;
   Place place;
-  place.index = blockRows_->outer;
+  place.index.assign(outer.begin(), outer.end());
   place.index.push_back(row);
   Scope scope;
   scope.stage = &layout_.stages[block.begin];
@@ -117,6 +160,16 @@ std::pair<Value, Value> Emitter::seenOf(const Stage &stage, Seen axis, Value ext
   if (stage.seen != axis || !blockRows_ || !blockRows_->from)
     return {constant(0), extent};
   return {blockRows_->from, blockRows_->until};
+}
+
+/// Where a loop outside of row blocks begins and ends along each axis.
+std::vector<std::pair<Value, Value>> Emitter::rangesOf(const Stage &stage) {
+  std::vector<std::pair<Value, Value>> ranges;
+  for (auto [axis, dim] : llvm::enumerate(stage.shape))
+    ranges.push_back(static_cast<int>(axis) == stage.seenAxis
+                         ? seenByAll(plan_.rowBlocks[static_cast<size_t>(stage.seenBy)])
+                         : std::pair(constant(0), extent(dim)));
+  return ranges;
 }
 
 /// The steps of a run over k that the rows at hand give.

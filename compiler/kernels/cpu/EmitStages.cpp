@@ -183,6 +183,17 @@ void Emitter::nest(ArrayRef<Dim> extents, std::vector<Value> &index,
   });
 }
 
+void Emitter::nest(ArrayRef<std::pair<Value, Value>> ranges, std::vector<Value> &index,
+                   llvm::function_ref<void()> body) {
+  if (ranges.empty())
+    return body();
+  loop(ranges.front().first, ranges.front().second, 1, [&](Value i) {
+    index.push_back(i);
+    nest(ranges.drop_front(), index, body);
+    index.pop_back();
+  });
+}
+
 /// The first axes of a stage of a row block: places along the outer ones, and the rows.
 void Emitter::nestInBlock(const Stage &stage, ArrayRef<Dim> extents, std::vector<Value> &index,
                           llvm::function_ref<void()> body) {
@@ -219,17 +230,22 @@ void Emitter::emitLoop(const Stage &stage, Value begin, Value end) {
     if (stage.turnedAxis >= 0)
       return emitTurned(stage);
     SmallVector<RowAhead> ahead = rowsAhead(stage.shape);
-    nestInBlock(stage, ArrayRef(stage.shape).drop_back(), place.index, [&] {
+    auto row = [&](std::pair<Value, Value> columns) {
       place.lanesAxis = static_cast<int>(stage.shape.size()) - 1;
       scope.row = marker();
-      auto [first, end] = seenOf(stage, Seen::Columns, extent(stage.shape.back()));
-      loop(first, end, place.lanes, [&](Value column) {
+      loop(columns.first, columns.second, place.lanes, [&](Value column) {
         place.index.push_back(column);
         writeRoots(stage, scope);
         ask(ahead, place, /*reduces=*/false);
         place.index.pop_back();
       });
-    });
+    };
+    if (stage.seenAxis >= 0) {
+      auto ranges = rangesOf(stage);
+      return nest(ArrayRef(ranges).drop_back(), place.index, [&] { row(ranges.back()); });
+    }
+    nestInBlock(stage, ArrayRef(stage.shape).drop_back(), place.index,
+                [&] { row(seenOf(stage, Seen::Columns, extent(stage.shape.back()))); });
   });
 }
 

@@ -40,7 +40,9 @@ SmallVector<Value> Emitter::transposeLanes(SmallVector<Value> rows) {
 void Emitter::emitTurned(const Stage &stage) {
   int last = static_cast<int>(stage.shape.size()) - 1, turned = stage.turnedAxis;
   std::vector<Value> index(stage.shape.size());
-  Value rows = extent(stage.shape[last]), width = extent(stage.shape[turned]);
+  auto ranges = rangesOf(stage);
+  auto [firstRow, rows] = ranges[static_cast<size_t>(last)];
+  auto [first, width] = ranges[static_cast<size_t>(turned)];
   Value whole =
       mul(b.createOrFold<arith::DivSIOp>(width, constant(kLoopLanes)), constant(kLoopLanes));
 
@@ -78,7 +80,7 @@ void Emitter::emitTurned(const Stage &stage) {
     }
   };
   auto rest = [&](Value column) {
-    loop(constant(0), rows, kLoopLanes, [&](Value row) {
+    loop(firstRow, rows, kLoopLanes, [&](Value row) {
       Place place;
       place.index = index;
       place.index[turned] = column;
@@ -99,16 +101,16 @@ void Emitter::emitTurned(const Stage &stage) {
     std::function<void(size_t)> nestFrom = [&](size_t i) {
       if (i == others.size())
         return body();
-      loop(constant(0), extent(stage.shape[others[i]]), 1, [&](Value place) {
+      auto [from, until] = ranges[static_cast<size_t>(others[i])];
+      loop(from, until, 1, [&](Value place) {
         index[others[i]] = place;
         nestFrom(i + 1);
       });
     };
     nestFrom(0);
   };
-  loop(constant(0), rows, kLoopLanes, [&](Value row) {
-    nestOthers(
-        [&] { loop(constant(0), whole, kLoopLanes, [&](Value column) { block(column, row); }); });
+  loop(firstRow, rows, kLoopLanes, [&](Value row) {
+    nestOthers([&] { loop(first, whole, kLoopLanes, [&](Value column) { block(column, row); }); });
   });
   if (whole != width)
     nestOthers([&] { loop(whole, width, 1, rest); });

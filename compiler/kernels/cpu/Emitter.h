@@ -81,6 +81,8 @@ private:
   void reduceOuter(const Stage &stage, const std::vector<Dim> &space, int64_t axis);
   void writeRoots(const Stage &stage, Scope &scope);
   void forEachRecord(Value begin, Value end, llvm::function_ref<void()> body);
+  void nest(llvm::ArrayRef<std::pair<Value, Value>> ranges, std::vector<Value> &index,
+            llvm::function_ref<void()> body);
   void nest(llvm::ArrayRef<Dim> extents, std::vector<Value> &index,
             llvm::function_ref<void()> body);
   void nestInBlock(const Stage &stage, llvm::ArrayRef<Dim> extents, std::vector<Value> &index,
@@ -90,7 +92,13 @@ private:
   void emitRowBlock(const RowBlock &block, Value begin, Value end);
   Value baseInBlock(const Buffer &buffer);
   void findSeen(const RowBlock &block);
-  std::pair<Value, Value> seenBy(const RowBlock &block, Value row);
+  std::pair<Value, Value> seenBy(const RowBlock &block, llvm::ArrayRef<Value> outer, Value row);
+  std::pair<Value, Value> seenByRows(const RowBlock &block, llvm::ArrayRef<Value> outer,
+                                     Value begin, Value end, std::pair<Value, Value> most,
+                                     llvm::function_ref<void(Value, Value, Value)> note);
+  std::pair<Value, Value> seenByAll(const RowBlock &block);
+  std::pair<Value, Value> wholeRuns(Value from, Value until, Value columns);
+  std::vector<std::pair<Value, Value>> rangesOf(const Stage &stage);
   std::pair<Value, Value> seenOf(const Stage &stage, Seen axis, Value extent);
   std::pair<Value, Value> stepsOf(const Stage &stage, const ProductSegment &segment);
   Value seenEntry(Value row);

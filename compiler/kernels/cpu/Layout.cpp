@@ -134,6 +134,10 @@ void LayoutPlanner::layOutProducts(const kernels::Stage &of, Stage &stage) {
 void LayoutPlanner::layOutStages() {
   for (const kernels::Stage &of : plan_.stages) {
     Stage stage(of);
+    if (areRowsOfBlock(stage) && !stage.sumsRows) {
+      const Dim &rows = stage.shape[static_cast<size_t>(stage.rowAxis)];
+      stage.hasAllRows = rows.isConstant() && rows.constant() <= layout_->blockRows;
+    }
     if (stage.kind == Stage::Products)
       layOutProducts(of, stage);
     int64_t transposedBytes = 0;

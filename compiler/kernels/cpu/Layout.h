@@ -104,7 +104,8 @@ struct Stage {
   explicit Stage(const kernels::Stage &of)
       : kind(of.kind), level(of.level), shape(of.shape), rowsAreRecords(of.rowsAreRecords),
         rowAxis(of.rowAxis), rowBlock(of.rowBlock), sumsRows(of.sumsRows), seen(of.seen),
-        accumulators(of.accumulators), prefetch(of.argumentRows) {}
+        seenAxis(of.seenAxis), seenBy(of.seenBy), accumulators(of.accumulators),
+        prefetch(of.argumentRows) {}
 
   Kind kind;
   int level;
@@ -117,10 +118,12 @@ struct Stage {
 
   // Products
   bool rowsAreRecords;
-  int rowAxis;   ///< else: the axis whose places are the rows of a tile; -1: one row
-  int rowBlock;  ///< of the plan, or -1
-  bool sumsRows; ///< of a row block: sums go on where those of the rows before lie
+  int rowAxis;             ///< else: the axis whose places are the rows of a tile; -1: one row
+  int rowBlock;            ///< of the plan, or -1
+  bool sumsRows;           ///< of a row block: sums go on where those of the rows before lie
+  bool hasAllRows = false; ///< of a row block: there are so few that all are computed together
   Seen seen;
+  int seenAxis, seenBy; ///< Loop: what another's rows see of it
   /// A tile's rows may come from several records: a pass over the panels takes `passRows` of them.
   bool rowsOfAllRecords = false;
   int64_t passRows = 0;
@@ -196,7 +199,7 @@ struct Stage {
 
   /// How many rows tiles share out, where every record has as many of its own.
   std::optional<int64_t> knownRows() const {
-    if (rowsAreRecords || rowsOfAllRecords || rowBlock >= 0 || rowAxis < 0 ||
+    if (rowsAreRecords || rowsOfAllRecords || (rowBlock >= 0 && !hasAllRows) || rowAxis < 0 ||
         !shape[static_cast<size_t>(rowAxis)].isConstant())
       return std::nullopt;
     return shape[static_cast<size_t>(rowAxis)].constant();

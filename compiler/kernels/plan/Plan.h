@@ -66,7 +66,8 @@ struct Buffer {
   std::vector<Dim> shapeInMemory(int64_t blockRows) const {
     if (rowBlock < 0)
       return shape;
-    std::vector<Dim> rows{Dim(blockRows)};
+    const Dim &all = shape[blockAxes - 1];
+    std::vector<Dim> rows{all.isConstant() ? std::min(blockRows, all.constant()) : blockRows};
     rows.insert(rows.end(), shape.begin() + static_cast<int64_t>(blockAxes), shape.end());
     return rows;
   }
@@ -168,6 +169,10 @@ struct Stage {
   /// go on with the next ones where they lie.
   bool sumsRows = false;
   Seen seen = Seen::Nothing; ///< of a row block with bounds
+  /// What only a row block reads is computed along this axis as far as any of its rows sees
+  /// columns. -1: none.
+  int seenAxis = -1;
+  int seenBy = -1; ///< number of that row block among Plan::rowBlocks
 };
 
 /// The last column that a row sees, or the first: a sum of ints that are the same all along the

@@ -70,6 +70,9 @@ public:
       for (unsigned stage = 0; stage < plan_.stages.size(); ++stage)
         if (blockOf_[stage] < 0 && plan_.stages[stage].kind == Stage::Loop)
           tryFrom(stage, Worth::WithBounds);
+    if (options_.skipUnseen)
+      for (unsigned stage = static_cast<unsigned>(plan_.stages.size()); stage-- > 0;)
+        findSeenOf(plan_.stages[stage]);
     putTogether();
   }
 
@@ -80,7 +83,11 @@ private:
   };
 
   /// When it is worth to have a block.
-  enum class Worth { Always, WithBounds };
+  enum class Worth {
+    Always,
+    WithBounds,
+    WithFirst ///< with a bound that is the first column of a row: the last one hides little of few
+  };
   /// How a stage goes with blocks of rows.
   enum class Way {
     Rows, ///< each of its rows can be computed apart: of local tensors it reads the same row
@@ -192,18 +199,92 @@ private:
            });
   }
 
+  /// The axis of a stage's space that runs along the columns of a row block, or -1.
+  int columnAxis(const Stage &stage) const {
+    switch (stage.seen) {
+    case Seen::Nothing:
+      return stage.seenAxis;
+    case Seen::Columns: {
+      size_t rank = stage.shape.size();
+      if (stage.kind == Stage::Reduce)
+        rank = plan_.shapes->of(stage.roots.front().value.getDefiningOp()->getOperand(0)).size();
+      return static_cast<int>(rank) - 1;
+    }
+    case Seen::Steps:
+      return static_cast<int>(stage.shape.size());
+    case Seen::Rows:
+      return stage.rowAxis;
+    }
+    return -1;
+  }
+
+  /// Whether nothing but what ends with the columns that rows of one block see reads what a stage
+  /// outside of it writes, such as keys that are laid out: then it ends there, too.
+  void findSeenOf(Stage &stage) {
+    if (stage.kind != Stage::Loop || stage.rowBlock >= 0)
+      return;
+    int axis = -1, by = -1;
+    for (const Root &root : stage.roots) {
+      const Buffer *buffer = root.buffer;
+      auto readers = readers_.find(buffer);
+      if (!isTemporary(*buffer) || buffer->rowBlock >= 0 || writers_[buffer].size() != 1 ||
+          readers == readers_.end())
+        return;
+      for (unsigned number : readers->second) {
+        const Stage &reader = plan_.stages[number];
+        int block = blockOf_[number] >= 0 ? blockOf_[number] : reader.seenBy;
+        int column = columnAxis(reader);
+        if (block < 0 || column < 0 || (by >= 0 && by != block))
+          return;
+        by = block;
+        for (const Access &access : accesses_[number]) {
+          if (access.buffer != buffer)
+            continue;
+          std::optional<int> own = access.view ? axisAlong(*access.view, column) : std::nullopt;
+          if (!own || (axis >= 0 && axis != *own))
+            return;
+          axis = *own;
+        }
+      }
+      // It is written at its own places.
+      if (root.view.size() != stage.shape.size() || !isAligned(root.view, root.view.size()))
+        return;
+    }
+    // Bounds follow from what is there before any stage runs.
+    if (by < 0 || axis < 0 ||
+        llvm::any_of(
+            plan_.rowBlocks[static_cast<size_t>(by)].boundsRead,
+            [&](const Buffer *buffer) { return !writers_.lookup(buffer).empty(); }))
+      return;
+    stage.seenAxis = axis;
+    stage.seenBy = by;
+  }
+
+  /// The one axis of a tensor along which a view goes with an axis of a stage, place by place.
+  static std::optional<int> axisAlong(const View &view, int axis) {
+    std::optional<int> found;
+    for (auto [i, map] : llvm::enumerate(view)) {
+      if (map.axis != axis)
+        continue;
+      if (found || map.offset != Dim(0) || !map.host.empty() || map.index)
+        return std::nullopt;
+      found = static_cast<int>(i);
+    }
+    return found;
+  }
+
   /// Tries the rows of what a stage leaves.
   void tryFrom(unsigned seed, Worth worth) {
     const Stage &stage = plan_.stages[seed];
     if (stage.shape.size() < 2)
       return;
-    if (worth == Worth::WithBounds &&
+    if (stage.kind == Stage::Loop &&
         llvm::none_of(stage.roots, [&](const Root &root) { return isLeftOfSeen(root.buffer); }))
       return;
-    // As many rows as there are at a time need no block.
+    // As many rows as there are at a time need no block, unless they see few columns.
     std::optional<int64_t> rows = knownElements(ArrayRef(stage.shape).drop_back());
     if (rows && *rows <= options_.blockRows)
-      return;
+      worth = Worth::WithFirst;
     std::vector<Dim> axes(stage.shape.begin(), stage.shape.end() - 1);
     if (!llvm::any_of(stage.roots, [&](const Root &root) { return isLocal(*root.buffer, axes); }))
       return;
@@ -277,9 +358,12 @@ private:
       findSeenColumns(plan_,
                       {axes, block.stages.getArrayRef(), block.local.getArrayRef(), accesses_},
                       plan_.rowBlocks.back());
+    const auto &bounds = plan_.rowBlocks.back().bounds;
+    bool isWorth = worth == Worth::WithFirst
+                       ? llvm::any_of(bounds, [](const ColumnBound &b) { return !b.isLast; })
+                       : worth == Worth::Always || !bounds.empty();
     // Something between its stages may have to run before and after.
-    if (inOrder().empty() ||
-        (worth == Worth::WithBounds && plan_.rowBlocks.back().bounds.empty())) {
+    if (!isWorth || inOrder().empty()) {
       for (unsigned member : block.stages) {
         plan_.stages[member].sumsRows = false;
         plan_.stages[member].seen = Seen::Nothing;
