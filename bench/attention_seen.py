@@ -14,19 +14,24 @@ import numpy as np
 import sheaf
 
 NEAR = "expand_dims(iota(m), 1) - iota(m) < 256"
+SAME = "expand_dims(floor(f32(iota(m)) / 256.0), 1) == floor(f32(iota(m)) / 256.0)"
 FORMS = {
     "full": ("attention(q, k, v)", ()),
     "causal": ("attention(q, k, v, causal=1)", ()),
     "window of 256": (f"masked_attention(q, k, v, {NEAR}, causal=1)", ()),
+    "the same, and 4 sinks": (f"masked_attention(q, k, v, {NEAR} || iota(m) < 4, causal=1)", ()),
+    "causal, in documents of 256": (f"masked_attention(q, k, v, {SAME}, causal=1)", ()),
     "causal, without skip-unseen": ("attention(q, k, v, causal=1)", ("skip-unseen",)),
 }
 
 
 STEP = "m - 1 - iota(m) < 256"
+SINKS = f"{STEP} || iota(m) < 4"
 STEPS = {
     "one query, full": ("attention(q, k, v)", ()),
     "one query, window of 256": (f"masked_attention(q, k, v, {STEP})", ()),
-    "the same, without skip-unseen": (f"masked_attention(q, k, v, {STEP})", ("skip-unseen",)),
+    "one query, and 4 sinks": (f"masked_attention(q, k, v, {SINKS})", ()),
+    "a window, without skip-unseen": (f"masked_attention(q, k, v, {STEP})", ("skip-unseen",)),
     "one query, keys cut to 256": ("attention(q, slice(k, m - 256, 256, axis=1), slice(v, m - 256, 256, axis=1))", ()),
 }
 

@@ -201,6 +201,10 @@ void LayoutPlanner::chooseChunk() {
     layout_->seenTable = offset;
     offset += llvm::alignTo(layout_->blockRows * kSeenEntryBytes, rt::kGranuleBytes);
   }
+  if (llvm::any_of(plan_.rowBlocks, [](const RowBlock &block) { return !block.masks.empty(); })) {
+    layout_->rangeTable = offset;
+    offset += llvm::alignTo(kMostRanges * kSeenEntryBytes, rt::kGranuleBytes);
+  }
   for (int64_t bytes : plan_.scratch) {
     layout_->scratchOffsets.push_back(offset);
     offset += bytes * chunk;

@@ -159,7 +159,7 @@ void LayoutPlanner::describe(Kernel &kernel) const {
       if (stage.sumsRows)
         os << ", adding what these rows give";
       if (stage.seen != Seen::Nothing)
-        os << ", as far as rows see columns";
+        os << ", as far as rows see columns" << (block.masks.empty() ? "" : ", in ranges");
     }
     kernel.remarks.push_back(text);
   }

@@ -155,7 +155,6 @@ void Emitter::emitTile(const Stage &stage, int64_t rows, const Tile &tile, Array
     };
 
     ArrayRef<ProductSegment> segments = group.lead->segments;
-    std::vector<SmallVector<Operand>> lefts(segments.size());
     bool leftPacked = stepsBlock_ && stepsBlock_->run.packsLeft;
     SmallVector<std::pair<Value, Value>> steps;
     for (const ProductSegment &segment : segments) {
@@ -163,63 +162,68 @@ void Emitter::emitTile(const Stage &stage, int64_t rows, const Tile &tile, Array
           stage.stepsOfTiles ? enterRow(0)[static_cast<size_t>(stage.rowAxis)] : Value();
       steps.push_back(stepsOfTile(stage, segment, firstRow, rows));
     }
-    if (!stage.factorRow)
-      for (auto [s, segment, left, run] : llvm::enumerate(segments, lefts, steps)) {
-        if (!isComputed(s))
-          continue;
-        for (int64_t row = 0; row < (leftPacked ? 1 : rows); ++row) {
-          Place place;
-          place.index = enterRow(row);
-          place.index.insert(place.index.end(), {column, run.first});
-          left.push_back(operandAt(segment.lhs, segment.lhsView, place, k));
-        }
-        if (leftPacked)
-          left = leftsInBlock(stage, tile, left.front(), rows);
+    // Where the rows of a run's left operand are, from a step on.
+    auto leftsAt = [&](size_t s, Value first) {
+      SmallVector<Operand> left;
+      for (int64_t row = 0; row < (leftPacked ? 1 : rows); ++row) {
+        Place place;
+        place.index = enterRow(row);
+        place.index.insert(place.index.end(), {column, first});
+        left.push_back(operandAt(segments[s].lhs, segments[s].lhsView, place, k));
       }
-    if (stage.factorRow)
-      own = emitPackedPairs(stage, turn, tile, rows, own);
-    else if (group.weightUse >= 0)
-      own = emitPacked(stage, turn, tile, lefts, own);
-    else
-      for (size_t s = 0; s < segments.size(); ++s) {
-        if (!isComputed(s))
+      return leftPacked ? leftsInBlock(stage, tile, left.front(), rows) : left;
+    };
+    // What the steps of a run from `first` to `end` add.
+    auto ofSteps = [&](size_t s, Value first, Value end, SmallVector<Value> own) {
+      SmallVector<Operand> left = leftsAt(s, first), rights;
+      Value count = b.createOrFold<arith::SubIOp>(end, first);
+      bool liesApart = rows == 1;
+      for (auto [number, a] : llvm::enumerate(group.accumulators)) {
+        if (stepsBlock_) {
+          const RightInBlock &right = stepsBlock_->rights[number];
+          liesApart &= getConstantIntValue(right.lying.stride).value_or(0) >= kApartBytes;
+          rights.push_back({right.at(*this, column, first), right.stepBytes, right.lying.buffer});
           continue;
-        SmallVector<Operand> rights;
-        auto [first, end] = steps[s];
-        Value count = b.createOrFold<arith::SubIOp>(end, first);
-        bool liesApart = rows == 1;
-        for (auto [number, a] : llvm::enumerate(group.accumulators)) {
-          if (stepsBlock_) {
-            const RightInBlock &right = stepsBlock_->rights[number];
-            liesApart &= getConstantIntValue(right.lying.stride).value_or(0) >= kApartBytes;
-            rights.push_back({right.at(*this, column, first), right.stepBytes, right.lying.buffer});
-            continue;
+        }
+        const ProductSegment &segment = stage.accumulators[a].product->segments[s];
+        Place place;
+        place.index = enterRow(0);
+        place.index.insert(place.index.end(),
+                           {add(column, constant(stage.accumulators[a].column)), first});
+        place.lanesAxis = k - 1;
+        rights.push_back(operandAt(segment.rhs, segment.rhsView, place, k));
+        liesApart &= getConstantIntValue(rights.back().stride).value_or(0) >= kApartBytes;
+      }
+      if (stage.sums == Sums::Pairs)
+        return emitPairsInPlace(stage, count, left, rights, own);
+      auto right = [&](size_t vector, At k) { return rightLanes(stage, rights, vector, k); };
+      // One row is done with each of the operand's before these are there, which lie apart.
+      auto askAhead = [&](At now) {
+        for (const Operand &operand : rights)
+          for (int64_t v = 0; v < stage.tileVectors; ++v) {
+            Value at = along(operand.pointer, operand.stride, {now.turn, now.step + kRowsAhead});
+            LLVM::Prefetch::create(b, bytes(at, v * kLineBytes), 0, 3, 1);
           }
-          const ProductSegment &segment = stage.accumulators[a].product->segments[s];
-          Place place;
-          place.index = enterRow(0);
-          place.index.insert(place.index.end(),
-                             {add(column, constant(stage.accumulators[a].column)), first});
-          place.lanesAxis = k - 1;
-          rights.push_back(operandAt(segment.rhs, segment.rhsView, place, k));
-          liesApart &= getConstantIntValue(rights.back().stride).value_or(0) >= kApartBytes;
-        }
-        if (stage.sums == Sums::Pairs) {
-          own = emitPairsInPlace(stage, count, lefts[s], rights, own);
-          continue;
-        }
-        auto right = [&](size_t vector, At k) { return rightLanes(stage, rights, vector, k); };
-        // One row is done with each of the operand's before these are there, which lie apart.
-        auto askAhead = [&](At now) {
-          for (const Operand &operand : rights)
-            for (int64_t v = 0; v < stage.tileVectors; ++v) {
-              Value at = along(operand.pointer, operand.stride, {now.turn, now.step + kRowsAhead});
-              LLVM::Prefetch::create(b, bytes(at, v * kLineBytes), 0, 3, 1);
-            }
-        };
-        own = emitChain(lefts[s], count, own, stage.lanes, /*packed=*/false, right,
-                        liesApart ? llvm::function_ref<void(At)>(askAhead) : nullptr);
-      }
+      };
+      return emitChain(left, count, own, stage.lanes, /*packed=*/false, right,
+                       liesApart ? llvm::function_ref<void(At)>(askAhead) : nullptr);
+    };
+    if (stage.factorRow) {
+      own = emitPackedPairs(stage, turn, tile, rows, own);
+    } else if (group.weightUse >= 0) {
+      std::vector<SmallVector<Operand>> lefts(segments.size());
+      for (size_t s = 0; s < segments.size(); ++s)
+        if (isComputed(s))
+          lefts[s] = leftsAt(s, steps[s].first);
+      own = emitPacked(stage, turn, tile, lefts, own);
+    } else {
+      for (size_t s = 0; s < segments.size(); ++s)
+        if (isComputed(s))
+          own = inRanges(stage, Seen::Steps, steps[s], own,
+                         [&](Value first, Value end, ArrayRef<Value> state) {
+                           return ofSteps(s, first, end, SmallVector<Value>(state));
+                         });
+    }
     Value scratch = turn.further(*this, tile.sums, vectors * stage.lanes * 4);
     auto leave = [&] {
       for (auto [place, sum] : llvm::zip(places, own))
@@ -290,33 +294,35 @@ Value Emitter::withoutZeros(const Stage &stage, const Accumulator &accumulator,
     place.index.push_back(constant(0));
     int k = place.lanesAxis + 1;
     for (const ProductSegment &segment : accumulator.product->segments) {
-      Operand left = operandAt(segment.lhs, segment.lhsView, place, k);
-      Operand right = operandAt(segment.rhs, segment.rhsView, place, k);
-      auto [first, end] = stepsOf(stage, segment);
-      if (stage.sums == Sums::Pairs) {
-        place.index.back() = first;
-        left = operandAt(segment.lhs, segment.lhsView, place, k);
-        right = operandAt(segment.rhs, segment.rhsView, place, k);
-        sum = withoutZeroFactors(left, right, arith::SubIOp::create(b, end, first), sum);
-        continue;
-      }
-      auto run = scf::ForOp::create(b, first, end, constant(1), sum);
-      OpBuilder::InsertionGuard inRun(b);
-      b.setInsertionPointToEnd(run.getBody());
-      At at{run.getInductionVar(), 0};
-      Value factor = leftLanes(left, at, place.lanes);
-      ops::DType dtype = right.buffer->dtype;
-      Value other = toLanes(loadAs(VectorType::get({place.lanes}, storageType(dtype)),
-                                   along(right.pointer, right.stride, at), bytesOf(dtype)),
-                            dtype);
-      auto isZero = [&](Value lanes) -> Value {
-        return arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, lanes, zero);
+      auto ofSteps = [&](Value first, Value end, Value sum) -> Value {
+        place.index.back() = stage.sums == Sums::Pairs ? first : constant(0);
+        Operand left = operandAt(segment.lhs, segment.lhsView, place, k);
+        Operand right = operandAt(segment.rhs, segment.rhsView, place, k);
+        if (stage.sums == Sums::Pairs)
+          return withoutZeroFactors(left, right, arith::SubIOp::create(b, end, first), sum);
+        auto run = scf::ForOp::create(b, first, end, constant(1), sum);
+        OpBuilder::InsertionGuard inRun(b);
+        b.setInsertionPointToEnd(run.getBody());
+        At at{run.getInductionVar(), 0};
+        Value factor = leftLanes(left, at, place.lanes);
+        ops::DType dtype = right.buffer->dtype;
+        Value other = toLanes(loadAs(VectorType::get({place.lanes}, storageType(dtype)),
+                                     along(right.pointer, right.stride, at), bytesOf(dtype)),
+                              dtype);
+        auto isZero = [&](Value lanes) -> Value {
+          return arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, lanes, zero);
+        };
+        Value isNothing = arith::OrIOp::create(b, isZero(factor), isZero(other));
+        factor = arith::SelectOp::create(b, isNothing, zero, factor);
+        other = arith::SelectOp::create(b, isNothing, zero, other);
+        scf::YieldOp::create(b, multiplyAdd(factor, other, run.getRegionIterArg(0)));
+        return run.getResult(0);
       };
-      Value isNothing = arith::OrIOp::create(b, isZero(factor), isZero(other));
-      factor = arith::SelectOp::create(b, isNothing, zero, factor);
-      other = arith::SelectOp::create(b, isNothing, zero, other);
-      scf::YieldOp::create(b, multiplyAdd(factor, other, run.getRegionIterArg(0)));
-      sum = run.getResult(0);
+      sum = inRanges(stage, Seen::Steps, stepsOf(stage, segment), {sum},
+                     [&](Value first, Value end, ArrayRef<Value> state) -> SmallVector<Value> {
+                       return {ofSteps(first, end, state.front())};
+                     })
+                .front();
     }
     walks_.clear();
     scf::YieldOp::create(b, sum);

@@ -8,6 +8,8 @@
 
 #include "compiler/kernels/cpu/Emitter.h"
 
+#include "llvm/Support/SaveAndRestore.h"
+
 using namespace mlir;
 
 namespace sheaf::kernels::cpu {
@@ -37,7 +39,7 @@ void Emitter::emitRowBlock(const RowBlock &block, Value begin, Value end) {
 
 /// The columns of the block's rows that are computed.
 void Emitter::findSeen(const RowBlock &block) {
-  if (block.bounds.empty())
+  if (!block.seesLess())
     return;
   auto note = [&](Value row, Value from, Value until) {
     if (layout_.seenTable < 0)
@@ -50,6 +52,13 @@ void Emitter::findSeen(const RowBlock &block) {
   auto [from, until] = seenByRows(block, blockRows_->outer, blockRows_->begin, blockRows_->end,
                                   {columns, constant(0)}, note);
   std::tie(blockRows_->from, blockRows_->until) = wholeRuns(from, until, columns);
+  if (!block.masks.empty())
+    blockRows_->ranges = findRanges(block, {blockRows_->begin, blockRows_->end},
+                                    {blockRows_->from, blockRows_->until}, [&](Value row) {
+                                      std::vector<Value> index = blockRows_->outer;
+                                      index.push_back(row);
+                                      return index;
+                                    });
 }
 
 /// What any of these rows sees, or `most` is.
@@ -70,17 +79,10 @@ Emitter::seenByRows(const RowBlock &block, ArrayRef<Value> outer, Value begin, V
 
 /// What any row of the record sees, in whole runs.
 std::pair<Value, Value> Emitter::seenByAll(const RowBlock &block) {
-  // Along axes that no bound follows from all places are alike.
+  // Along axes that nothing follows from all places are alike.
   auto count = [&](size_t axis) {
     Value all = extent(block.axes[axis]);
-    bool matters = llvm::any_of(block.bounds, [&](const ColumnBound &bound) {
-      return llvm::any_of(bound.terms, [&](const ColumnBound::Term &term) {
-        return llvm::any_of(term.view, [&](const AxisMap &map) {
-          return map.axis == static_cast<int>(axis) || !map.host.empty() || map.index;
-        });
-      });
-    });
-    return matters ? all : minimum(all, constant(1));
+    return matters(block, axis) ? all : minimum(all, constant(1));
   };
   using Range = std::pair<Value, Value>;
   std::function<Range(std::vector<Value>, Range)> from = [&](std::vector<Value> outer,
@@ -162,14 +164,169 @@ std::pair<Value, Value> Emitter::seenOf(const Stage &stage, Seen axis, Value ext
   return {blockRows_->from, blockRows_->until};
 }
 
-/// Where a loop outside of row blocks begins and ends along each axis.
-std::vector<std::pair<Value, Value>> Emitter::rangesOf(const Stage &stage) {
+/// Calls `body` with each range of an axis of which these are seen.
+void Emitter::forSeen(const Stage &stage, Seen axis, Value extent,
+                      llvm::function_ref<void(Value from, Value until)> body) {
+  auto [from, until] = seenOf(stage, axis, extent);
+  if (stage.seen != axis || !blockRows_ || !blockRows_->ranges)
+    return body(from, until);
+  loop(constant(0), blockRows_->ranges, 1, [&](Value number) {
+    auto [from, until] = rangeAt(number);
+    body(from, until);
+  });
+}
+
+/// The same for what goes on from range to range, of the part of an axis that is at hand.
+SmallVector<Value> Emitter::inRanges(
+    const Stage &stage, Seen axis, std::pair<Value, Value> of, ArrayRef<Value> start,
+    llvm::function_ref<SmallVector<Value>(Value from, Value until, ArrayRef<Value>)> body) {
+  if (stage.seen != axis || !blockRows_ || !blockRows_->ranges)
+    return body(of.first, of.second, start);
+  auto ranges = scf::ForOp::create(b, constant(0), blockRows_->ranges, constant(1), start);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToEnd(ranges.getBody());
+  auto [from, until] = rangeAt(ranges.getInductionVar());
+  from = arith::MaxSIOp::create(b, from, of.first);
+  until = arith::MaxSIOp::create(b, from, minimum(until, of.second));
+  SmallVector<Value> state(ranges.getRegionIterArgs());
+  scf::YieldOp::create(b, body(from, until, state));
+  return SmallVector<Value>(ranges.getResults());
+}
+
+std::pair<Value, Value> Emitter::rangeAt(Value number) {
+  Value entry = bytes(bytes(scratch_, layout_.rangeTable), mul(number, constant(kSeenEntryBytes)));
+  return {loadAs(i64_, entry, 8), loadAs(i64_, bytes(entry, 8), 8)};
+}
+
+/// Notes the ranges of these columns, in whole runs, that any of the places sees by the block's
+/// masks: how many there are, at least one. `indexOf` gives a place along the axes of the block.
+Value Emitter::findRanges(const RowBlock &block, std::pair<Value, Value> places,
+                          std::pair<Value, Value> columns,
+                          llvm::function_ref<std::vector<Value>(Value)> indexOf) {
+  constexpr int64_t run = kReduceVectors * kLoopLanes;
+  auto entryAt = [&](Value number) {
+    return bytes(bytes(scratch_, layout_.rangeTable), mul(number, constant(kSeenEntryBytes)));
+  };
+  auto store = [&](Value number, Value entry, int64_t at) {
+    LLVM::StoreOp::create(b, number, bytes(entry, at), 8);
+  };
+  auto equal = [&](Value a, Value c) -> Value {
+    return arith::CmpIOp::create(b, arith::CmpIPredicate::eq, a, c);
+  };
+  Value no = arith::ConstantOp::create(b, b.getBoolAttr(false));
+  Value yes = arith::ConstantOp::create(b, b.getBoolAttr(true));
+  auto runs = scf::ForOp::create(b, columns.first, columns.second, constant(run),
+                                 ValueRange{constant(0), constant(-1)});
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToEnd(runs.getBody());
+    Value first = runs.getInductionVar(), count = runs.getRegionIterArg(0),
+          end = runs.getRegionIterArg(1), next = add(first, constant(run));
+    Value isSeen = loopWhile(
+        {places.first, no},
+        [&](ValueRange state) {
+          Value goesOn = arith::AndIOp::create(b, isLess(state[0], places.second),
+                                               Value(arith::XOrIOp::create(b, state[1], yes)));
+          scf::ConditionOp::create(b, goesOn, state);
+        },
+        [&](ValueRange state) {
+          Value place = state[0];
+          Value sees = seesAny(block, indexOf(place), first);
+          scf::YieldOp::create(b, ValueRange{add(place, constant(1)), sees});
+        })[1];
+    auto noted = scf::IfOp::create(b, TypeRange{i64_, i64_}, isSeen, /*withElseRegion=*/true);
+    OpBuilder::InsertionGuard inBranch(b);
+    b.setInsertionPointToStart(noted.thenBlock());
+    Value goesOn = arith::OrIOp::create(b, equal(end, first), equal(count, constant(kMostRanges)));
+    Value number = arith::SelectOp::create(b, goesOn, add(count, constant(-1)), count);
+    when(arith::XOrIOp::create(b, goesOn, yes), [&] { store(first, entryAt(number), 0); });
+    store(minimum(next, columns.second), entryAt(number), 8);
+    scf::YieldOp::create(b, ValueRange{add(number, constant(1)), next});
+    b.setInsertionPointToStart(noted.elseBlock());
+    scf::YieldOp::create(b, ValueRange{count, end});
+    b.setInsertionPointToEnd(runs.getBody());
+    scf::YieldOp::create(b, noted.getResults());
+  }
+  Value count = runs.getResult(0);
+  when(equal(count, constant(0)), [&] {
+    store(columns.first, entryAt(constant(0)), 0);
+    store(minimum(add(columns.first, constant(run)), columns.second), entryAt(constant(0)), 8);
+  });
+  return arith::MaxSIOp::create(b, count, constant(1));
+}
+
+/// Whether a row sees any column of the run that begins there, by the block's masks.
+Value Emitter::seesAny(const RowBlock &block, std::vector<Value> index, Value first) {
+  llvm::SaveAndRestore along(laneExtent_, block.columns);
+  Value last =
+      mul(arith::DivSIOp::create(b, add(extent(block.columns), constant(-1)), constant(kLoopLanes)),
+          constant(kLoopLanes));
+  Value any;
+  for (int64_t v = 0; v < kReduceVectors; ++v) {
+    Place place;
+    place.index = index;
+    place.index.push_back(minimum(add(first, constant(v * kLoopLanes)), last));
+    place.lanesAxis = static_cast<int>(index.size());
+    Scope scope;
+    scope.stage = &layout_.stages[block.begin];
+    scope.place = &place;
+    Value sees;
+    for (const ColumnMask &mask : block.masks) {
+      Value lanes = evaluate(mask.value, mask.view, scope);
+      sees = sees ? Value(arith::AndIOp::create(b, sees, lanes)) : lanes;
+    }
+    any = any ? Value(arith::OrIOp::create(b, any, sees)) : sees;
+  }
+  return vector::ReductionOp::create(b, vector::CombiningKind::OR, any);
+}
+
+/// Calls `body` with where a loop outside of row blocks begins and ends along each axis.
+void Emitter::forRanges(const Stage &stage,
+                        llvm::function_ref<void(ArrayRef<std::pair<Value, Value>>)> body) {
   std::vector<std::pair<Value, Value>> ranges;
-  for (auto [axis, dim] : llvm::enumerate(stage.shape))
-    ranges.push_back(static_cast<int>(axis) == stage.seenAxis
-                         ? seenByAll(plan_.rowBlocks[static_cast<size_t>(stage.seenBy)])
-                         : std::pair(constant(0), extent(dim)));
-  return ranges;
+  for (const Dim &dim : stage.shape)
+    ranges.push_back({constant(0), extent(dim)});
+  if (stage.seenAxis < 0)
+    return body(ranges);
+  const RowBlock &block = plan_.rowBlocks[static_cast<size_t>(stage.seenBy)];
+  auto &seen = ranges[static_cast<size_t>(stage.seenAxis)];
+  seen = seenByAll(block);
+  if (block.masks.empty())
+    return body(ranges);
+  SmallVector<Value> counts;
+  Value places = constant(1);
+  for (auto [axis, dim] : llvm::enumerate(block.axes)) {
+    counts.push_back(matters(block, axis) ? extent(dim) : minimum(extent(dim), constant(1)));
+    places = mul(places, counts.back());
+  }
+  Value count = findRanges(block, {constant(0), places}, seen, [&](Value place) {
+    std::vector<Value> index(counts.size());
+    for (size_t axis = counts.size(); axis-- > 0;) {
+      index[axis] = arith::RemSIOp::create(b, place, counts[axis]);
+      place = arith::DivSIOp::create(b, place, counts[axis]);
+    }
+    return index;
+  });
+  loop(constant(0), count, 1, [&](Value number) {
+    seen = rangeAt(number);
+    body(ranges);
+  });
+}
+
+/// Whether what rows see differs along an axis of a block.
+bool Emitter::matters(const RowBlock &block, size_t axis) const {
+  auto depends = [&](const View &view) {
+    return llvm::any_of(view, [&](const AxisMap &map) {
+      return map.axis == static_cast<int>(axis) || !map.host.empty() || map.index;
+    });
+  };
+  return llvm::any_of(block.bounds,
+                      [&](const ColumnBound &bound) {
+                        return llvm::any_of(bound.terms, [&](const ColumnBound::Term &term) {
+                          return depends(term.view);
+                        });
+                      }) ||
+         llvm::any_of(block.masks, [&](const ColumnMask &mask) { return depends(mask.view); });
 }
 
 /// The steps of a run over k that the rows at hand give.

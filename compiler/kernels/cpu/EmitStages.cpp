@@ -230,22 +230,23 @@ void Emitter::emitLoop(const Stage &stage, Value begin, Value end) {
     if (stage.turnedAxis >= 0)
       return emitTurned(stage);
     SmallVector<RowAhead> ahead = rowsAhead(stage.shape);
-    auto row = [&](std::pair<Value, Value> columns) {
+    auto row = [&](Value first, Value end) {
       place.lanesAxis = static_cast<int>(stage.shape.size()) - 1;
       scope.row = marker();
-      loop(columns.first, columns.second, place.lanes, [&](Value column) {
+      loop(first, end, place.lanes, [&](Value column) {
         place.index.push_back(column);
         writeRoots(stage, scope);
         ask(ahead, place, /*reduces=*/false);
         place.index.pop_back();
       });
     };
-    if (stage.seenAxis >= 0) {
-      auto ranges = rangesOf(stage);
-      return nest(ArrayRef(ranges).drop_back(), place.index, [&] { row(ranges.back()); });
-    }
+    if (!blockRows_)
+      return forRanges(stage, [&](ArrayRef<std::pair<Value, Value>> ranges) {
+        nest(ranges.drop_back(), place.index,
+             [&] { row(ranges.back().first, ranges.back().second); });
+      });
     nestInBlock(stage, ArrayRef(stage.shape).drop_back(), place.index,
-                [&] { row(seenOf(stage, Seen::Columns, extent(stage.shape.back()))); });
+                [&] { forSeen(stage, Seen::Columns, extent(stage.shape.back()), row); });
   });
 }
 
@@ -378,6 +379,8 @@ void Emitter::reduceLast(const Stage &stage, const std::vector<Dim> &space) {
     auto vectorType = VectorType::get({kLoopLanes}, laneType(dtypeOf(operand)));
     auto numberType = VectorType::get({kLoopLanes}, b.getI32Type());
     auto [first, count] = seenOf(stage, Seen::Columns, extent(space.back()));
+    if (stage.seen == Seen::Columns && blockRows_ && blockRows_->ranges)
+      count = rangeAt(add(blockRows_->ranges, constant(-1))).second;
     constexpr int64_t run = kReduceVectors * kLoopLanes;
     Value whole =
         arith::MulIOp::create(b, arith::DivSIOp::create(b, count, constant(run)), constant(run));
@@ -435,19 +438,22 @@ void Emitter::reduceLast(const Stage &stage, const std::vector<Dim> &space) {
     size_t each = none.size();
     for (int64_t v = 0; v < kReduceVectors; ++v)
       start.append(none);
-    auto loop = scf::ForOp::create(b, first, whole, constant(run), start);
-    {
-      OpBuilder::InsertionGuard guard(b);
-      b.setInsertionPointToEnd(loop.getBody());
-      SmallVector<Value> out;
-      for (int64_t v = 0; v < kReduceVectors; ++v)
-        out.append(step(add(loop.getInductionVar(), constant(v * kLoopLanes)),
-                        loop.getRegionIterArgs().slice(v * each, each), false));
-      scf::YieldOp::create(b, out);
-    }
+    SmallVector<Value> sums =
+        inRanges(stage, Seen::Columns, {first, whole}, start,
+                 [&](Value from, Value until, ArrayRef<Value> state) -> SmallVector<Value> {
+                   auto loop = scf::ForOp::create(b, from, until, constant(run), state);
+                   OpBuilder::InsertionGuard guard(b);
+                   b.setInsertionPointToEnd(loop.getBody());
+                   SmallVector<Value> out;
+                   for (int64_t v = 0; v < kReduceVectors; ++v)
+                     out.append(step(add(loop.getInductionVar(), constant(v * kLoopLanes)),
+                                     loop.getRegionIterArgs().slice(v * each, each), false));
+                   scf::YieldOp::create(b, out);
+                   return SmallVector<Value>(loop.getResults());
+                 });
     SmallVector<SmallVector<Value>> partials;
     for (int64_t v = 0; v < kReduceVectors; ++v) {
-      ValueRange partial = loop.getResults().slice(v * each, each);
+      ValueRange partial = ValueRange(sums).slice(v * each, each);
       Value column = add(whole, constant(v * kLoopLanes));
       auto rest = scf::IfOp::create(b, partial.getTypes(), isLess(column, count), true);
       OpBuilder::InsertionGuard guard(b);

@@ -313,16 +313,7 @@ void Emitter::emitProducts(const Stage &stage, Value begin, Value end) {
     bool ofBlock = several && blockRows_ && !stage.sumsRows &&
                    blockRows_->of->axes.size() + 1 == stage.shape.size();
     nestInBlock(stage, ArrayRef(stage.shape).drop_back(several ? 2 : 1), outer, [&] {
-      Value firstRow = constant(0),
-            count = several ? extent(stage.shape[stage.rowAxis]) : constant(1);
-      if (ofBlock) {
-        firstRow = blockRows_->begin;
-        count = arith::SubIOp::create(b, blockRows_->end, firstRow);
-      } else if (several) {
-        Value endRow;
-        std::tie(firstRow, endRow) = seenOf(stage, Seen::Rows, count);
-        count = b.createOrFold<arith::SubIOp>(endRow, firstRow);
-      }
+      Value firstRow = constant(0), count = constant(1);
       auto indexOfRow = [&](const Tile &tile, Value row) {
         std::vector<Value> index = outer;
         if (several)
@@ -373,31 +364,47 @@ void Emitter::emitProducts(const Stage &stage, Value begin, Value end) {
       };
       // Panels of a width, from those of the first column to be computed to those of the last.
       Value width = extent(stage.shape.back());
-      auto [from, until] = seenOf(stage, Seen::Columns, width);
       auto emitSeen = [&](const Stage &of, Value first, Value last) {
-        if (until != width) {
+        forSeen(stage, Seen::Columns, width, [&](Value from, Value until) {
+          if (until == width)
+            return emitPanels(of, first, last);
           int64_t columns = of.lanes * of.tileVectors;
           Value begin = arith::DivSIOp::create(b, from, constant(columns));
           Value end =
               arith::DivSIOp::create(b, add(until, constant(columns - 1)), constant(columns));
-          first = arith::MaxSIOp::create(b, first, begin);
-          last = arith::MaxSIOp::create(b, first, minimum(last, end));
-        }
-        emitPanels(of, first, last);
+          Value firstSeen = arith::MaxSIOp::create(b, first, begin);
+          emitPanels(of, firstSeen, arith::MaxSIOp::create(b, firstSeen, minimum(last, end)));
+        });
       };
       auto emitColumns = [&] { forPanels(stage, columns ? &*columns : nullptr, emitSeen); };
-      if (!stage.blocking)
-        return emitColumns();
       auto emitBlock = [&](const ColumnsBlock &block) {
         columns = block;
         emitColumns();
       };
-      if (blockRows_) {
-        ColumnsBlock block = columnsOf_.lookup(numberOf(stage));
-        return stage.blocking->packsWhole ? forPackedColumns(stage, block, emitBlock)
-                                          : emitBlock(block);
+      auto emitAll = [&] {
+        if (!stage.blocking)
+          return emitColumns();
+        if (blockRows_) {
+          ColumnsBlock block = columnsOf_.lookup(numberOf(stage));
+          return stage.blocking->packsWhole ? forPackedColumns(stage, block, emitBlock)
+                                            : emitBlock(block);
+        }
+        forColumns(stage, outer, isWorthPacking(stage, outer, count), /*several=*/true, emitBlock);
+      };
+      if (ofBlock) {
+        firstRow = blockRows_->begin;
+        count = arith::SubIOp::create(b, blockRows_->end, firstRow);
+        emitAll();
+      } else if (several) {
+        forSeen(stage, Seen::Rows, extent(stage.shape[stage.rowAxis]),
+                [&](Value from, Value until) {
+                  firstRow = from;
+                  count = b.createOrFold<arith::SubIOp>(until, from);
+                  emitAll();
+                });
+      } else {
+        emitAll();
       }
-      forColumns(stage, outer, isWorthPacking(stage, outer, count), /*several=*/true, emitBlock);
     });
   });
 }

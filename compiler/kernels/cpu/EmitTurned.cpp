@@ -38,9 +38,12 @@ SmallVector<Value> Emitter::transposeLanes(SmallVector<Value> rows) {
 
 /// The loop of one record.
 void Emitter::emitTurned(const Stage &stage) {
+  forRanges(stage, [&](ArrayRef<std::pair<Value, Value>> ranges) { emitTurned(stage, ranges); });
+}
+
+void Emitter::emitTurned(const Stage &stage, ArrayRef<std::pair<Value, Value>> ranges) {
   int last = static_cast<int>(stage.shape.size()) - 1, turned = stage.turnedAxis;
   std::vector<Value> index(stage.shape.size());
-  auto ranges = rangesOf(stage);
   auto [firstRow, rows] = ranges[static_cast<size_t>(last)];
   auto [first, width] = ranges[static_cast<size_t>(turned)];
   Value whole =

@@ -58,6 +58,7 @@ private:
     /// The columns that one of the rows sees, and as many beside them as are computed with them;
     /// null: all.
     Value from = {}, until = {};
+    Value ranges = {}; ///< so many ranges of these, in scratch; null: all of them
   };
   std::optional<BlockRows> blockRows_;
   bool inGroup_ = false; ///< the stages that are being emitted are a RecordGroup's
@@ -98,7 +99,21 @@ private:
                                      llvm::function_ref<void(Value, Value, Value)> note);
   std::pair<Value, Value> seenByAll(const RowBlock &block);
   std::pair<Value, Value> wholeRuns(Value from, Value until, Value columns);
-  std::vector<std::pair<Value, Value>> rangesOf(const Stage &stage);
+  Value findRanges(const RowBlock &block, std::pair<Value, Value> places,
+                   std::pair<Value, Value> columns,
+                   llvm::function_ref<std::vector<Value>(Value place)> indexOf);
+  Value seesAny(const RowBlock &block, std::vector<Value> index, Value first);
+  bool matters(const RowBlock &block, size_t axis) const;
+  std::pair<Value, Value> rangeAt(Value number);
+  void forSeen(const Stage &stage, Seen axis, Value extent,
+               llvm::function_ref<void(Value from, Value until)> body);
+  llvm::SmallVector<Value>
+  inRanges(const Stage &stage, Seen axis, std::pair<Value, Value> of, llvm::ArrayRef<Value> start,
+           llvm::function_ref<llvm::SmallVector<Value>(Value from, Value until,
+                                                       llvm::ArrayRef<Value> state)>
+               body);
+  void forRanges(const Stage &stage,
+                 llvm::function_ref<void(llvm::ArrayRef<std::pair<Value, Value>>)> body);
   std::pair<Value, Value> seenOf(const Stage &stage, Seen axis, Value extent);
   std::pair<Value, Value> stepsOf(const Stage &stage, const ProductSegment &segment);
   Value seenEntry(Value row);
@@ -329,6 +344,7 @@ private:
   // EmitTurned.cpp
   llvm::SmallVector<Value> transposeLanes(llvm::SmallVector<Value> rows);
   void emitTurned(const Stage &stage);
+  void emitTurned(const Stage &stage, llvm::ArrayRef<std::pair<Value, Value>> ranges);
 
   // EmitFactors.cpp
   Value toFactors(Value lanes);

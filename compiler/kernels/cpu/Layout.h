@@ -26,6 +26,8 @@ constexpr int64_t kLineBytes = 64;
 constexpr int64_t kRowEntryBytes = 16;
 /// A row of a row block in scratch: the first column that it sees, and the one after the last.
 constexpr int64_t kSeenEntryBytes = 16;
+/// Most ranges of columns that rows with masks see; the last one reaches further than it must.
+constexpr int64_t kMostRanges = 64;
 
 /// How the factors of a product come to its sums (docs/numerics.md).
 enum class Sums {
@@ -252,6 +254,8 @@ struct Layout : BackendPlan {
   /// Offset in scratch of what each row of a row block sees, if products take that tile by tile
   /// (Stage::stepsOfTiles), or -1: its first column and the one after its last.
   int64_t seenTable = -1;
+  /// Where ranges of columns begin in scratch that rows with masks see (RowBlock::masks), or -1.
+  int64_t rangeTable = -1;
   int64_t tileConfig = -1; ///< offset in scratch of the shapes of tiles, or -1
 
   /// Whether weights are read once for the rows of many records.

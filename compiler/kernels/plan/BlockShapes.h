@@ -20,6 +20,7 @@ class BlockShapes {
 public:
   explicit BlockShapes(ir::BlockOp block);
   const std::vector<Dim> &of(mlir::Value value) const { return shapes_.find(value)->second; }
+  bool contains(mlir::Value value) const { return shapes_.contains(value); }
 
 private:
   Dim symbol(const std::string &name) const;

@@ -188,6 +188,12 @@ struct ColumnBound {
   bool isLast;
 };
 
+/// Bools: where one is false, a row does not see a column.
+struct ColumnMask {
+  mlir::Value value;
+  View view; ///< over the space of the scores
+};
+
 /// Stages that go on together, a few rows after the others: all of them compute these rows before
 /// the first computes the next ones. What they leave each other is kept of these rows only.
 /// Products that contract the rows add what these rows give (Stage::sumsRows).
@@ -196,9 +202,14 @@ struct RowBlock {
   unsigned begin = 0, end = 0; ///< among the plan's stages
   /// What lies beyond one of these adds nothing to what is made of the row, and need not be there.
   std::vector<ColumnBound> bounds;
+  /// Nor need columns that no row sees by one of these, which bounds do not tell.
+  std::vector<ColumnMask> masks;
   std::vector<const Buffer *>
-      boundsRead; ///< what these follow from; no stage may say that it reads it
+      boundsRead; ///< what both follow from; no stage may say that it reads it
   Dim columns;    ///< how many there are
+
+  /// Whether anything may be left out.
+  bool seesLess() const { return !bounds.empty() || !masks.empty(); }
 };
 
 /// A tensor that is made for a record: a result, which lies in rows that the record reserves, or a

@@ -86,7 +86,7 @@ private:
   enum class Worth {
     Always,
     WithBounds,
-    WithFirst ///< with a bound that is the first column of a row: the last one hides little of few
+    WithFirst ///< with the first column of a row, or a mask: the last one hides little of few rows
   };
   /// How a stage goes with blocks of rows.
   enum class Way {
@@ -358,10 +358,12 @@ private:
       findSeenColumns(plan_,
                       {axes, block.stages.getArrayRef(), block.local.getArrayRef(), accesses_},
                       plan_.rowBlocks.back());
-    const auto &bounds = plan_.rowBlocks.back().bounds;
-    bool isWorth = worth == Worth::WithFirst
-                       ? llvm::any_of(bounds, [](const ColumnBound &b) { return !b.isLast; })
-                       : worth == Worth::Always || !bounds.empty();
+    const RowBlock &made = plan_.rowBlocks.back();
+    bool isWorth =
+        worth == Worth::WithFirst
+            ? !made.masks.empty() ||
+                  llvm::any_of(made.bounds, [](const ColumnBound &b) { return !b.isLast; })
+            : worth == Worth::Always || made.seesLess();
     // Something between its stages may have to run before and after.
     if (!isWorth || inOrder().empty()) {
       for (unsigned member : block.stages) {

@@ -24,7 +24,7 @@ using namespace mlir;
 namespace sheaf::kernels {
 namespace {
 
-constexpr size_t kMostBounds = 16;
+constexpr size_t kMostBounds = 16, kMostMasks = 8;
 /// So many numbers that bound anything are too small for their sum to overflow (seenBy).
 constexpr size_t kMostTerms = 4;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -50,12 +50,13 @@ Linear sum(Linear a, const Linear &b, bool subtract) {
 /// all of them.
 struct Known {
   std::optional<double> everywhere;
-  std::vector<std::optional<double>> beyond; ///< a bound, by its number
+  std::vector<std::optional<double>> beyond; ///< a limit, by its number
   std::optional<Linear> linear;
   std::optional<Linear> magnitude; ///< it is this without its sign
+  bool isConvex = false; ///< a bool that is false beyond bounds alone, or as far as matters
 
-  std::optional<double> at(size_t bound) const {
-    return everywhere || bound >= beyond.size() ? everywhere : beyond[bound];
+  std::optional<double> at(size_t limit) const {
+    return everywhere || limit >= beyond.size() ? everywhere : beyond[limit];
   }
 };
 
@@ -65,24 +66,44 @@ public:
       : plan_(plan), rows_(rows), block_(block) {}
 
   void run() {
-    for (Operation &op : plan_.block.getBody().front().without_terminator())
+    Block &body = plan_.block.getBody().front();
+    for (Value argument : body.getArguments())
+      addMask(argument, known_[argument]);
+    for (Operation &op : body.without_terminator())
       if (op.getNumResults() == 1 && isa<RankedTensorType>(op.getResult(0).getType()))
         learn(op.getResult(0));
-    if (bounds_.empty() || !llvm::all_of(rows_.stages, [&](unsigned n) { return check(n); }) ||
+    if (limits_.empty() || !llvm::all_of(rows_.stages, [&](unsigned n) { return check(n); }) ||
         needed_.empty())
       return;
     // Where all are constant, a bound may be of other columns.
     auto depends = [&](auto &need) { return !known_.lookup(need.first).everywhere; };
     if (llvm::none_of(needed_, depends))
       return;
-    for (size_t bound = 0; bound < bounds_.size(); ++bound)
-      if (llvm::all_of(needed_, [&](auto &need) {
-            return known_.lookup(need.first).at(bound) == need.second;
-          })) {
-        block_.bounds.push_back(bounds_[bound]);
-        llvm::append_range(block_.boundsRead, reads_[bound]);
+    SmallVector<size_t> masks;
+    for (size_t number = 0; number < limits_.size(); ++number) {
+      if (!llvm::all_of(needed_, [&](auto &need) {
+            return known_.lookup(need.first).at(number) == need.second;
+          }))
+        continue;
+      const Limit &limit = limits_[number];
+      if (limit.mask) {
+        masks.push_back(number);
+        continue;
       }
-    if (block_.bounds.empty())
+      block_.bounds.push_back(limit.bound);
+      llvm::append_range(block_.boundsRead, limit.reads);
+    }
+    for (size_t number : masks) {
+      const Limit &limit = limits_[number];
+      bool isPart = llvm::any_of(masks, [&](size_t other) {
+        return other > number && follows(limits_[other].mask, limit.mask);
+      });
+      if (isPart || known_.lookup(limit.mask).isConvex)
+        continue;
+      block_.masks.push_back({limit.mask, viewOf(limit.mask)});
+      llvm::append_range(block_.boundsRead, limit.reads);
+    }
+    if (!block_.seesLess())
       return;
     for (auto [number, seen] : llvm::zip_equal(rows_.stages, seen_))
       plan_.stages[number].seen = seen;
@@ -140,6 +161,7 @@ private:
         if (known != known_.end() && withoutUnits(shapeOf(from)) == withoutUnits(shapeOf(value)))
           known_[value] = Known(known->second);
       }
+      addMask(value, known_[value]);
       return;
     default:
       return;
@@ -167,17 +189,22 @@ private:
       known.magnitude = operands[0].linear;
     if (operands.size() == 2 && rule.comparison)
       compareMagnitude(*rule.comparison, operands[0], operands[1], known);
-    auto valuesAt = [&](std::optional<size_t> bound) {
+    auto valuesAt = [&](std::optional<size_t> limit) {
       std::vector<std::optional<double>> values;
       for (const Known &operand : operands)
-        values.push_back(bound ? operand.at(*bound) : operand.everywhere);
+        values.push_back(limit ? operand.at(*limit) : operand.everywhere);
       return values;
     };
     known.everywhere = fold(apply, rule, valuesAt(std::nullopt));
-    known.beyond.resize(bounds_.size());
-    for (size_t bound = 0; bound < bounds_.size(); ++bound)
-      if (!known.beyond[bound])
-        known.beyond[bound] = fold(apply, rule, valuesAt(bound));
+    known.beyond.resize(limits_.size());
+    for (size_t limit = 0; limit < limits_.size(); ++limit)
+      if (!known.beyond[limit])
+        known.beyond[limit] = fold(apply, rule, valuesAt(limit));
+    // Half a line, less one place, or the part that two have in common.
+    auto isConvex = [](const Known &operand) { return operand.everywhere || operand.isConvex; };
+    known.isConvex = (rule.comparison && llvm::any_of(known.beyond, [](auto &b) { return !!b; })) ||
+                     (apply.getOp() == "and" && llvm::all_of(operands, isConvex));
+    addMask(value, known);
     known_[value] = std::move(known);
   }
 
@@ -317,7 +344,7 @@ private:
 
   /// A bound beyond which the comparison is `beyond`.
   void bound(Known &known, const Linear &difference, double beyond, bool isLast, int64_t offset) {
-    if (bounds_.size() >= kMostBounds)
+    if (limits_.size() >= kMostBounds)
       return;
     llvm::SmallSetVector<const Buffer *, 4> reads;
     ColumnBound bound;
@@ -329,10 +356,42 @@ private:
       // Column and rest are on one side of the comparison, or the rest is with minus the column.
       bound.terms.push_back({value, viewOf(value), subtracted != (difference.column > 0)});
     }
-    bounds_.push_back(std::move(bound));
-    reads_.push_back(reads.takeVector());
-    known.beyond.resize(bounds_.size());
+    limits_.push_back({std::move(bound), {}, reads.takeVector()});
+    known.beyond.resize(limits_.size());
     known.beyond.back() = beyond;
+  }
+
+  /// A tensor of bools whose columns differ: where one is false is beyond a limit, too.
+  void addMask(Value value, Known &known) {
+    auto tensor = dyn_cast<RankedTensorType>(value.getType());
+    if (!tensor || !plan_.shapes->contains(value) || dtypeOf(value) != ops::DType::Bool ||
+        known.everywhere)
+      return;
+    const std::vector<Dim> &shape = shapeOf(value);
+    if (shape.empty() || shape.size() > rows_.axes.size() + 1 || shape.back() != block_.columns ||
+        isUnit(shape.back()) || masks_ >= kMostMasks)
+      return;
+    llvm::SmallSetVector<const Buffer *, 4> reads;
+    if (!canComeFirst(value, reads))
+      return;
+    ++masks_;
+    limits_.push_back({{}, value, reads.takeVector()});
+    known.beyond.resize(limits_.size());
+    known.beyond.back() = 0;
+  }
+
+  /// Whether a value is computed from another.
+  static bool follows(Value value, Value from) {
+    llvm::SmallVector<Value> work{value};
+    llvm::SmallPtrSet<Value, 8> visited;
+    while (!work.empty()) {
+      Value now = work.pop_back_val();
+      if (now == from)
+        return true;
+      if (Operation *op = now.getDefiningOp(); op && visited.insert(now).second)
+        llvm::append_range(work, op->getOperands());
+    }
+    return false;
   }
 
   View viewOf(Value value) const {
@@ -488,17 +547,23 @@ private:
   const RowsTogether &rows_;
   RowBlock &block_;
   llvm::DenseMap<Value, Known> known_;
-  std::vector<ColumnBound> bounds_;
-  std::vector<SmallVector<const Buffer *, 4>> reads_; ///< by bound
-  std::vector<std::pair<Value, double>> needed_;      ///< what must hold beyond a bound
-  std::vector<Seen> seen_;                            ///< of the block's stages
+  /// A bound, or where a mask is false.
+  struct Limit {
+    ColumnBound bound;
+    Value mask;
+    SmallVector<const Buffer *> reads;
+  };
+  std::vector<Limit> limits_;
+  size_t masks_ = 0;                             ///< among these
+  std::vector<std::pair<Value, double>> needed_; ///< what must hold beyond a limit
+  std::vector<Seen> seen_;                       ///< of the block's stages
 };
 
 } // namespace
 
 void findSeenColumns(Plan &plan, const RowsTogether &rows, RowBlock &block) {
   for (const Buffer *tensor : rows.tensors)
-    if (tensor->shape.size() == rows.axes.size() + 1 && block.bounds.empty()) {
+    if (tensor->shape.size() == rows.axes.size() + 1 && !block.seesLess()) {
       block.columns = tensor->shape.back();
       Finder(plan, rows, block).run();
     }
