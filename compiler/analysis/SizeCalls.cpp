@@ -89,18 +89,25 @@ SizeWalk::Values SizeWalk::summarise(func::FuncOp func, const Values &args, Oper
       if (auto results = attempt([&] { return visitNodes(func, args, i); }))
         return *results;
   unsigned number = symbols_.calls(ir::nameOf(func), op->getLoc());
-  if (std::optional<Bound> counted = countedCalls(func, args)) {
+  auto visitCounted = [&](bool ofLists) -> std::optional<Values> {
+    std::optional<Bound> counted = countedCalls(func, args, ofLists);
+    if (!counted)
+      return std::nullopt;
     // Who asks may know of fewer.
     bool isLess =
         symbols_.most(number) < static_cast<double>(symbols_.mostOf(SizeNumber::upTo(*counted)));
     Bound calls = isLess ? Bound::symbol(number) : *counted;
-    if (auto results = attempt([&] { return visitCalls(func, args, calls, /*once=*/true); }))
-      return *results;
-  }
+    return attempt([&] { return visitCalls(func, args, calls, /*once=*/true); });
+  };
+  if (auto results = visitCounted(/*ofLists=*/false))
+    return *results;
   for (unsigned i = 0; i < args.size(); ++i)
     if (args[i].kind == SizeValue::List)
       if (auto results = attempt([&] { return visitTails(func, args, i); }))
         return *results;
+  // Lists that are made anew, and shorter.
+  if (auto results = visitCounted(/*ofLists=*/true))
+    return *results;
   Bound calls = Bound::symbol(number);
   auto results = attempt([&] { return visitCalls(func, args, calls, /*once=*/false); });
   if (results)

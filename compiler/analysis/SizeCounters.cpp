@@ -334,6 +334,13 @@ std::optional<std::pair<int64_t, int64_t>> SizeWalk::stepOf(func::FuncOp func, f
         std::tie(low, high) = std::make_pair(high == INT64_MAX ? INT64_MIN : -high,
                                              low == INT64_MIN ? INT64_MAX : -low);
       given = op->getOperand(0);
+    } else if (auto slice = given.getDefiningOp<ir::ListSliceOp>()) {
+      // To the end it is shorter by as much as is before; else no longer.
+      auto len = slice.getHi().getDefiningOp<ir::LenOp>();
+      bool toEnd = len && len.getList() == slice.getList();
+      std::optional<SizeNumber> before = toEnd ? numberOf(slice.getLo()) : std::nullopt;
+      low = INT64_MIN, high = before ? -std::max<int64_t>(before->least, 0) : 0;
+      given = slice.getList();
     } else if (auto append = given.getDefiningOp<ir::AppendOp>()) {
       given = append.getInit();
     } else if (auto cons = given.getDefiningOp<ir::ConsOp>()) {
@@ -420,7 +427,7 @@ void SizeWalk::countedBy(std::pair<arith::CmpIOp, bool> fact, func::CallOp call,
                   counted);
 }
 
-std::optional<Bound> SizeWalk::countedCalls(func::FuncOp func, const Values &args) {
+std::optional<Bound> SizeWalk::countedCalls(func::FuncOp func, const Values &args, bool ofLists) {
   if (!callsItselfAlone(func))
     return std::nullopt;
   SmallVector<func::CallOp> calls = callsOfCycle(func);
@@ -433,7 +440,10 @@ std::optional<Bound> SizeWalk::countedCalls(func::FuncOp func, const Values &arg
       countedBy(fact, call, calls, args, own);
     // A size that gets smaller ends at nothing.
     for (auto [i, type] : llvm::enumerate(func.getArgumentTypes()))
-      if (auto tensor = dyn_cast<RankedTensorType>(type))
+      if (ofLists && isa<ir::ListType>(type))
+        countedBy({Counter::Length, static_cast<unsigned>(i)}, /*up=*/false, SizeNumber::exactly(0),
+                  false, 0, call, calls, args, own);
+      else if (auto tensor = dyn_cast<RankedTensorType>(type))
         for (int64_t axis = 0; axis < tensor.getRank(); ++axis)
           if (tensor.isDynamicDim(static_cast<unsigned>(axis)))
             countedBy({Counter::Extent, static_cast<unsigned>(i), axis}, /*up=*/false,

@@ -219,34 +219,63 @@ void SizeWalk::appended(Operation *op, const Bound &length) {
   }
 }
 
-bool SizeWalk::readsElements(Value list) {
-  auto [it, isNew] = readsElements_.try_emplace(list, false);
+bool SizeWalk::readsElements(OpOperand &use) {
+  Operation *user = use.getOwner();
+  Value list = use.get();
+  unsigned number = use.getOperandNumber();
+  // It is a part of something else, goes on with what is before it, or is given to others.
+  if (isa<ir::ConsOp, ir::LenOp, ir::TupleOp, ir::ListMakeOp, ir::YieldOp, scf::YieldOp,
+          func::ReturnOp>(user))
+    return false;
+  if (isa<ir::AppendOp, ir::ListConcatOp>(user))
+    return number == 0;
+  if (auto construct = dyn_cast<ir::ConstructOp>(user))
+    return isRecursive(cast<ir::DataType>(construct.getType()), module_);
+  if (auto get = dyn_cast<ir::ListGetOp>(user))
+    return !matchPattern(get.getIndex(), m_Zero());
+  if (auto slice = dyn_cast<ir::ListSliceOp>(user)) {
+    auto len = slice.getHi().getDefiningOp<ir::LenOp>();
+    return !len || len.getList() != list;
+  }
+  if (isa<ir::FoldOp, ir::ScanOp>(user) && number == 0)
+    return !joinedIn(user->getRegion(0).front().getArgument(0)).empty();
+  if (auto call = dyn_cast<func::CallOp>(user)) {
+    // Of what a recursion gives itself each call counts its own.
+    func::FuncOp callee = calleeOf(call);
+    return !graph_.sameCycle(callee, call->getParentOfType<func::FuncOp>()) &&
+           !joinedIn(callee.getArgument(number)).empty();
+  }
+  return true;
+}
+
+const llvm::SmallPtrSet<Block *, 2> &SizeWalk::joinedIn(Value list) {
+  auto [it, isNew] = joinedIn_.try_emplace(list);
   if (!isNew)
-    return it->second;
-  bool reads = llvm::any_of(list.getUses(), [&](OpOperand &use) {
-    Operation *user = use.getOwner();
-    unsigned number = use.getOperandNumber();
-    // It is a part of something else, goes on with what is before it, or is given to others.
-    if (isa<ir::ConsOp, ir::LenOp, ir::TupleOp, ir::ListMakeOp, ir::YieldOp, scf::YieldOp,
-            func::ReturnOp>(user))
-      return false;
-    if (isa<ir::AppendOp, ir::ListConcatOp>(user))
-      return number == 0;
-    if (auto construct = dyn_cast<ir::ConstructOp>(user))
-      return isRecursive(cast<ir::DataType>(construct.getType()), module_);
-    if (auto get = dyn_cast<ir::ListGetOp>(user))
-      return !matchPattern(get.getIndex(), m_Zero());
-    if (auto slice = dyn_cast<ir::ListSliceOp>(user)) {
-      auto len = slice.getHi().getDefiningOp<ir::LenOp>();
-      return !len || len.getList() != list;
-    }
-    if (isa<ir::FoldOp, ir::ScanOp>(user) && number == 0)
-      return readsElements(user->getRegion(0).front().getArgument(0));
-    if (auto call = dyn_cast<func::CallOp>(user))
-      return readsElements(calleeOf(call).getArgument(number));
-    return true;
-  });
-  return readsElements_[list] = reads;
+    return *it->second;
+  it->second = std::make_unique<llvm::SmallPtrSet<Block *, 2>>();
+  llvm::SmallPtrSet<Block *, 2> &blocks = *it->second;
+  Region *home = list.getParentRegion();
+  for (OpOperand &use : list.getUses()) {
+    if (!readsElements(use))
+      continue;
+    // Once in the branch that reads it, but before all turns of a loop.
+    Block *block = use.getOwner()->getBlock(), *at = block;
+    for (; at->getParent() != home; at = at->getParentOp()->getBlock())
+      if (!isa<scf::IfOp, ir::MatchOp>(at->getParentOp()))
+        block = at->getParentOp()->getBlock();
+    blocks.insert(block);
+    joins_[block].insert(list);
+  }
+  return blocks;
+}
+
+void SizeWalk::countJoin(Value list, SizeValue &value) {
+  if (value.kind != SizeValue::List || !value.inPieces || value.joinCounted)
+    return;
+  SizeValue itself = value;
+  itself.parts.clear();
+  heap(joinBytes(itself, list.getType()));
+  value.joinCounted = true;
 }
 
 Bound SizeWalk::joinBytes(const SizeValue &value, Type type) {

@@ -122,11 +122,26 @@ struct SizeWalk::Visit {
   Bound begin{}, step{};
   std::map<NodeKind, Bound> made{};
   std::vector<unsigned> copies{}; ///< of `result`, one for each call of a body
+  MemoryUseBound end{};           ///< what is taken once, by the call that makes no other
 
   bool isCopy(unsigned symbol) const {
     return symbol == result || llvm::is_contained(copies, symbol);
   }
 };
+
+bool SizeWalk::endsVisit(Operation *op, Block &way) {
+  if (!visit_ || !(visit_->kind == Visit::Tails || visit_->once))
+    return false;
+  // All calls stand in its other branches.
+  func::FuncOp func = visit_->first;
+  return op->getBlock() == &func.getBody().front() && callsItselfAlone(func) &&
+         llvm::all_of(callsOfCycle(func), [&](func::CallOp call) {
+           return op->isProperAncestor(call) &&
+                  !way.getParent()->isAncestor(call->getParentRegion());
+         });
+}
+
+void SizeWalk::atEnd(const MemoryUseBound &use) { larger(visit_->end, use); }
 
 std::set<std::string> *SizeWalk::taken() { return visit_ ? &visit_->taken : nullptr; }
 
@@ -405,6 +420,7 @@ SizeWalk::Values SizeWalk::settle(Visit &visit, func::FuncOp func) {
                                         : visit.whole.number.most;
   };
   visit.copies.clear();
+  visit.end = {};
   std::map<NodeKind, MemoryUseBound> uses;
   // Of one function that calls itself alone all calls are turns of it.
   {
@@ -470,6 +486,9 @@ SizeWalk::Values SizeWalk::settle(Visit &visit, func::FuncOp func) {
       larger(last.turns[visit.first], most.mapped());
     addSum(*use_, sheaf::passes::mapBounds(own, replace), countOf(kind), visit.sums, symbols_);
   }
+  if (auto most = visit.end.turns.extract(visit.first))
+    larger(last.turns[visit.first], most.mapped());
+  addSum(*use_, sheaf::passes::mapBounds(visit.end, replace), Bound(1), visit.sums, symbols_);
   endTurns(visit.first, last,
            [&](const Bound &bound) { return largestOf(replace(bound), visit.sums); });
   use_->frames = Bound::max(use_->frames, frames + replace(inside));

@@ -2,13 +2,13 @@
 
 #include "compiler/analysis/SizeWalk.h"
 
-#include "compiler/analysis/OpQueries.h"
-
 #include "compiler/analysis/Growth.h"
+#include "compiler/analysis/OpQueries.h"
 #include "compiler/analysis/Slots.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
+#include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 #include <cmath>
@@ -179,13 +179,8 @@ SizeWalk::Values SizeWalk::of(ValueRange values) {
 }
 
 void SizeWalk::set(Value value, SizeValue size) {
-  if (mayChain_ && size.kind == SizeValue::List && size.inPieces && !size.joinCounted &&
-      readsElements(value)) {
-    SizeValue itself = size;
-    itself.parts.clear();
-    heap(joinBytes(itself, value.getType()));
-    size.joinCounted = true;
-  }
+  if (mayChain_ && size.kind == SizeValue::List && joinedIn(value).contains(value.getParentBlock()))
+    countJoin(value, size);
   (*env_)[value] = asType(std::move(size), value.getType());
 }
 
@@ -250,11 +245,32 @@ void SizeWalk::visitBranches(Operation *op, ArrayRef<Block *> ways) {
     if (taken())
       *taken() = before;
     Values values;
+    // What others than this branch join of the same lists counts for them.
+    SmallVector<std::pair<Value, SizeValue>> lists;
+    if (auto joins = joins_.find(way); joins != joins_.end())
+      for (Value list : joins->second)
+        if (list.getParentBlock() != way) {
+          lists.emplace_back(list, of(list));
+          countJoin(list, of(list));
+        }
+    llvm::scope_exit restored([&] {
+      for (auto &[list, size] : lists)
+        of(list) = std::move(size);
+    });
     try {
       values = walk(*way);
     } catch (...) {
       use_ = outer;
       throw;
+    }
+    if (endsVisit(op, *way)) {
+      // What is there at one time is so beside all calls.
+      MemoryUseBound atOnce;
+      atOnce.frames = std::exchange(own.frames, {});
+      atOnce.live = std::exchange(own.live, {});
+      atOnce.open = std::exchange(own.open, {});
+      atEnd(own);
+      own = std::move(atOnce);
     }
     larger(most, own);
     if (taken())

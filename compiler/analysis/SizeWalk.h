@@ -16,6 +16,7 @@
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/Support/SaveAndRestore.h"
 
 #include <set>
@@ -94,8 +95,11 @@ private:
   void madeList(mlir::Type list, const Bound &length);
   void appended(mlir::Operation *op, const Bound &length);
   int later() const;
-  /// Whether a list, or what is that list, is joined where it is used.
-  bool readsElements(mlir::Value list);
+  /// Whether a list is joined where it is used, or where what is that list is.
+  bool readsElements(mlir::OpOperand &use);
+  /// The blocks before which a list has to be joined: that which makes it, and branches.
+  const llvm::SmallPtrSet<mlir::Block *, 2> &joinedIn(mlir::Value list);
+  void countJoin(mlir::Value list, SizeValue &value);
   /// What it takes to join all lists in a value, where that has not been counted. Each is joined
   /// once.
   Bound joinBytes(const SizeValue &value, mlir::Type type);
@@ -161,8 +165,13 @@ private:
   Values visitTails(mlir::func::FuncOp func, const Values &args, unsigned parameter);
   /// At most so many calls; with `once` each makes one other at most.
   Values visitCalls(mlir::func::FuncOp func, const Values &args, const Bound &calls, bool once);
-  /// How many calls a function makes that counts an int up to a limit.
-  std::optional<Bound> countedCalls(mlir::func::FuncOp func, const Values &args);
+  /// How many calls a function makes that counts an int up to a limit; `ofLists`: or the length of
+  /// a list down to nothing.
+  std::optional<Bound> countedCalls(mlir::func::FuncOp func, const Values &args, bool ofLists);
+  /// Whether a branch is taken once at most, since it is where a recursion that is looked at ends:
+  /// `way` of an operation of its body.
+  bool endsVisit(mlir::Operation *op, mlir::Block &way);
+  void atEnd(const MemoryUseBound &use);
   /// Calls in a function of itself, and of others that it calls itself through.
   llvm::SmallVector<mlir::func::CallOp> callsOfCycle(mlir::func::FuncOp func);
   /// Whether it calls itself through no other.
@@ -213,7 +222,8 @@ private:
   MemoryUseBound *use_;
   MemoryUseBound whole_;
   bool mayChain_; ///< lists may be in pieces, which are joined where they are read
-  llvm::DenseMap<mlir::Value, bool> readsElements_;
+  llvm::DenseMap<mlir::Value, std::unique_ptr<llvm::SmallPtrSet<mlir::Block *, 2>>> joinedIn_;
+  llvm::DenseMap<mlir::Block *, llvm::SmallSetVector<mlir::Value, 2>> joins_; ///< by these blocks
   /// Loops and functions that call themselves of which a turn is looked at.
   std::vector<mlir::Operation *> turning_;
   llvm::DenseMap<mlir::Operation *, mlir::Operation *> growsInTurnsOf_; ///< by what appends
