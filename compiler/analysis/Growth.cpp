@@ -146,6 +146,10 @@ private:
     while (!failed_ && !work.empty()) {
       Step step = work.pop_back_val();
       const Place &place = step.place;
+      // In a list without elements there is nothing, however often it is taken.
+      if (auto make = place.value.getDefiningOp<ir::ListMakeOp>();
+          make && place.isElement() && make.getElements().empty())
+        continue;
       if (places_.size() == kMostPlaces)
         return fail();
       auto [it, isNew] = places_.try_emplace(place, 0u);
