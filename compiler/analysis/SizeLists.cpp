@@ -238,18 +238,18 @@ bool SizeWalk::readsElements(OpOperand &use) {
     return !len || len.getList() != list;
   }
   if (isa<ir::FoldOp, ir::ScanOp>(user) && number == 0)
-    return !joinedIn(user->getRegion(0).front().getArgument(0)).empty();
+    return !findJoins(user->getRegion(0).front().getArgument(0)).empty();
   if (auto call = dyn_cast<func::CallOp>(user)) {
     // Of what a recursion gives itself each call counts its own.
     func::FuncOp callee = calleeOf(call);
     return !graph_.sameCycle(callee, call->getParentOfType<func::FuncOp>()) &&
-           !joinedIn(callee.getArgument(number)).empty();
+           !findJoins(callee.getArgument(number)).empty();
   }
   return true;
 }
 
-const llvm::SmallPtrSet<Block *, 2> &SizeWalk::joinedIn(Value list) {
-  auto [it, isNew] = joinedIn_.try_emplace(list);
+const llvm::SmallPtrSet<Block *, 2> &SizeWalk::findJoins(Value list) {
+  auto [it, isNew] = joinsOf_.try_emplace(list);
   if (!isNew)
     return *it->second;
   it->second = std::make_unique<llvm::SmallPtrSet<Block *, 2>>();

@@ -121,8 +121,9 @@ struct SizeWalk::Visit {
   std::optional<unsigned> given{}, result{};
   Bound begin{}, step{};
   std::map<NodeKind, Bound> made{};
-  std::vector<unsigned> copies{}; ///< of `result`, one for each call of a body
-  MemoryUseBound end{};           ///< what is taken once, by the call that makes no other
+  std::vector<unsigned> copies{};       ///< of `result`, one for each call of a body
+  MemoryUseBound end{};                 ///< what is taken once, by the call that makes no other
+  llvm::DenseMap<Block *, bool> ends{}; ///< whether a branch is one that such a call takes
 
   bool isCopy(unsigned symbol) const {
     return symbol == result || llvm::is_contained(copies, symbol);
@@ -132,16 +133,20 @@ struct SizeWalk::Visit {
 bool SizeWalk::endsVisit(Operation *op, Block &way) {
   if (!visit_ || !(visit_->kind == Visit::Tails || visit_->once))
     return false;
-  // All calls stand in its other branches.
-  func::FuncOp func = visit_->first;
-  return op->getBlock() == &func.getBody().front() && callsItselfAlone(func) &&
-         llvm::all_of(callsOfCycle(func), [&](func::CallOp call) {
-           return op->isProperAncestor(call) &&
-                  !way.getParent()->isAncestor(call->getParentRegion());
-         });
+  auto [it, isNew] = visit_->ends.try_emplace(&way, false);
+  if (isNew) {
+    // All calls stand in its other branches.
+    func::FuncOp func = visit_->first;
+    it->second = op->getBlock() == &func.getBody().front() && callsItselfAlone(func) &&
+                 llvm::all_of(callsOfCycle(func), [&](func::CallOp call) {
+                   return op->isProperAncestor(call) &&
+                          !way.getParent()->isAncestor(call->getParentRegion());
+                 });
+  }
+  return it->second;
 }
 
-void SizeWalk::atEnd(const MemoryUseBound &use) { larger(visit_->end, use); }
+void SizeWalk::countAtEnd(const MemoryUseBound &use) { larger(visit_->end, use); }
 
 std::set<std::string> *SizeWalk::taken() { return visit_ ? &visit_->taken : nullptr; }
 

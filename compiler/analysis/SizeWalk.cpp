@@ -179,7 +179,8 @@ SizeWalk::Values SizeWalk::of(ValueRange values) {
 }
 
 void SizeWalk::set(Value value, SizeValue size) {
-  if (mayChain_ && size.kind == SizeValue::List && joinedIn(value).contains(value.getParentBlock()))
+  if (mayChain_ && size.kind == SizeValue::List &&
+      findJoins(value).contains(value.getParentBlock()))
     countJoin(value, size);
   (*env_)[value] = asType(std::move(size), value.getType());
 }
@@ -269,7 +270,7 @@ void SizeWalk::visitBranches(Operation *op, ArrayRef<Block *> ways) {
       atOnce.frames = std::exchange(own.frames, {});
       atOnce.live = std::exchange(own.live, {});
       atOnce.open = std::exchange(own.open, {});
-      atEnd(own);
+      countAtEnd(own);
       own = std::move(atOnce);
     }
     larger(most, own);

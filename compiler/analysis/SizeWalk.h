@@ -98,7 +98,7 @@ private:
   /// Whether a list is joined where it is used, or where what is that list is.
   bool readsElements(mlir::OpOperand &use);
   /// The blocks before which a list has to be joined: that which makes it, and branches.
-  const llvm::SmallPtrSet<mlir::Block *, 2> &joinedIn(mlir::Value list);
+  const llvm::SmallPtrSet<mlir::Block *, 2> &findJoins(mlir::Value list);
   void countJoin(mlir::Value list, SizeValue &value);
   /// What it takes to join all lists in a value, where that has not been counted. Each is joined
   /// once.
@@ -171,7 +171,7 @@ private:
   /// Whether a branch is taken once at most, since it is where a recursion that is looked at ends:
   /// `way` of an operation of its body.
   bool endsVisit(mlir::Operation *op, mlir::Block &way);
-  void atEnd(const MemoryUseBound &use);
+  void countAtEnd(const MemoryUseBound &use);
   /// Calls in a function of itself, and of others that it calls itself through.
   llvm::SmallVector<mlir::func::CallOp> callsOfCycle(mlir::func::FuncOp func);
   /// Whether it calls itself through no other.
@@ -222,7 +222,7 @@ private:
   MemoryUseBound *use_;
   MemoryUseBound whole_;
   bool mayChain_; ///< lists may be in pieces, which are joined where they are read
-  llvm::DenseMap<mlir::Value, std::unique_ptr<llvm::SmallPtrSet<mlir::Block *, 2>>> joinedIn_;
+  llvm::DenseMap<mlir::Value, std::unique_ptr<llvm::SmallPtrSet<mlir::Block *, 2>>> joinsOf_;
   llvm::DenseMap<mlir::Block *, llvm::SmallSetVector<mlir::Value, 2>> joins_; ///< by these blocks
   /// Loops and functions that call themselves of which a turn is looked at.
   std::vector<mlir::Operation *> turning_;
