@@ -164,12 +164,18 @@ std::pair<Value, Value> Emitter::seenOf(const Stage &stage, Seen axis, Value ext
   return {blockRows_->from, blockRows_->until};
 }
 
+/// Whether an axis of a stage goes by ranges of columns.
+bool Emitter::hasRanges(const Stage &stage, Seen axis) const {
+  return stage.seen == axis && blockRows_ && blockRows_->ranges;
+}
+
 /// Calls `body` with each range of an axis of which these are seen.
 void Emitter::forSeen(const Stage &stage, Seen axis, Value extent,
                       llvm::function_ref<void(Value from, Value until)> body) {
-  auto [from, until] = seenOf(stage, axis, extent);
-  if (stage.seen != axis || !blockRows_ || !blockRows_->ranges)
+  if (!hasRanges(stage, axis)) {
+    auto [from, until] = seenOf(stage, axis, extent);
     return body(from, until);
+  }
   loop(constant(0), blockRows_->ranges, 1, [&](Value number) {
     auto [from, until] = rangeAt(number);
     body(from, until);
@@ -180,7 +186,7 @@ void Emitter::forSeen(const Stage &stage, Seen axis, Value extent,
 SmallVector<Value> Emitter::inRanges(
     const Stage &stage, Seen axis, std::pair<Value, Value> of, ArrayRef<Value> start,
     llvm::function_ref<SmallVector<Value>(Value from, Value until, ArrayRef<Value>)> body) {
-  if (stage.seen != axis || !blockRows_ || !blockRows_->ranges)
+  if (!hasRanges(stage, axis))
     return body(of.first, of.second, start);
   auto ranges = scf::ForOp::create(b, constant(0), blockRows_->ranges, constant(1), start);
   OpBuilder::InsertionGuard guard(b);
@@ -193,8 +199,13 @@ SmallVector<Value> Emitter::inRanges(
   return SmallVector<Value>(ranges.getResults());
 }
 
+/// Where a range of columns is noted.
+Value Emitter::rangeEntry(Value number) {
+  return bytes(bytes(scratch_, layout_.rangeTable), mul(number, constant(kSeenEntryBytes)));
+}
+
 std::pair<Value, Value> Emitter::rangeAt(Value number) {
-  Value entry = bytes(bytes(scratch_, layout_.rangeTable), mul(number, constant(kSeenEntryBytes)));
+  Value entry = rangeEntry(number);
   return {loadAs(i64_, entry, 8), loadAs(i64_, bytes(entry, 8), 8)};
 }
 
@@ -204,17 +215,16 @@ Value Emitter::findRanges(const RowBlock &block, std::pair<Value, Value> places,
                           std::pair<Value, Value> columns,
                           llvm::function_ref<std::vector<Value>(Value)> indexOf) {
   constexpr int64_t run = kReduceVectors * kLoopLanes;
-  auto entryAt = [&](Value number) {
-    return bytes(bytes(scratch_, layout_.rangeTable), mul(number, constant(kSeenEntryBytes)));
-  };
   auto store = [&](Value number, Value entry, int64_t at) {
     LLVM::StoreOp::create(b, number, bytes(entry, at), 8);
   };
   auto equal = [&](Value a, Value c) -> Value {
     return arith::CmpIOp::create(b, arith::CmpIPredicate::eq, a, c);
   };
-  Value no = arith::ConstantOp::create(b, b.getBoolAttr(false));
   Value yes = arith::ConstantOp::create(b, b.getBoolAttr(true));
+  // One run alone is there in any case.
+  Value isOnly = arith::CmpIOp::create(b, arith::CmpIPredicate::sle, columns.second,
+                                       add(columns.first, constant(run)));
   auto runs = scf::ForOp::create(b, columns.first, columns.second, constant(run),
                                  ValueRange{constant(0), constant(-1)});
   {
@@ -223,7 +233,7 @@ Value Emitter::findRanges(const RowBlock &block, std::pair<Value, Value> places,
     Value first = runs.getInductionVar(), count = runs.getRegionIterArg(0),
           end = runs.getRegionIterArg(1), next = add(first, constant(run));
     Value isSeen = loopWhile(
-        {places.first, no},
+        {places.first, isOnly},
         [&](ValueRange state) {
           Value goesOn = arith::AndIOp::create(b, isLess(state[0], places.second),
                                                Value(arith::XOrIOp::create(b, state[1], yes)));
@@ -239,8 +249,8 @@ Value Emitter::findRanges(const RowBlock &block, std::pair<Value, Value> places,
     b.setInsertionPointToStart(noted.thenBlock());
     Value goesOn = arith::OrIOp::create(b, equal(end, first), equal(count, constant(kMostRanges)));
     Value number = arith::SelectOp::create(b, goesOn, add(count, constant(-1)), count);
-    when(arith::XOrIOp::create(b, goesOn, yes), [&] { store(first, entryAt(number), 0); });
-    store(minimum(next, columns.second), entryAt(number), 8);
+    when(arith::XOrIOp::create(b, goesOn, yes), [&] { store(first, rangeEntry(number), 0); });
+    store(minimum(next, columns.second), rangeEntry(number), 8);
     scf::YieldOp::create(b, ValueRange{add(number, constant(1)), next});
     b.setInsertionPointToStart(noted.elseBlock());
     scf::YieldOp::create(b, ValueRange{count, end});
@@ -249,8 +259,8 @@ Value Emitter::findRanges(const RowBlock &block, std::pair<Value, Value> places,
   }
   Value count = runs.getResult(0);
   when(equal(count, constant(0)), [&] {
-    store(columns.first, entryAt(constant(0)), 0);
-    store(minimum(add(columns.first, constant(run)), columns.second), entryAt(constant(0)), 8);
+    store(columns.first, rangeEntry(constant(0)), 0);
+    store(minimum(add(columns.first, constant(run)), columns.second), rangeEntry(constant(0)), 8);
   });
   return arith::MaxSIOp::create(b, count, constant(1));
 }

@@ -379,7 +379,7 @@ void Emitter::reduceLast(const Stage &stage, const std::vector<Dim> &space) {
     auto vectorType = VectorType::get({kLoopLanes}, laneType(dtypeOf(operand)));
     auto numberType = VectorType::get({kLoopLanes}, b.getI32Type());
     auto [first, count] = seenOf(stage, Seen::Columns, extent(space.back()));
-    if (stage.seen == Seen::Columns && blockRows_ && blockRows_->ranges)
+    if (hasRanges(stage, Seen::Columns))
       count = rangeAt(add(blockRows_->ranges, constant(-1))).second;
     constexpr int64_t run = kReduceVectors * kLoopLanes;
     Value whole =

@@ -104,7 +104,9 @@ private:
                    llvm::function_ref<std::vector<Value>(Value place)> indexOf);
   Value seesAny(const RowBlock &block, std::vector<Value> index, Value first);
   bool matters(const RowBlock &block, size_t axis) const;
+  Value rangeEntry(Value number);
   std::pair<Value, Value> rangeAt(Value number);
+  bool hasRanges(const Stage &stage, Seen axis) const;
   void forSeen(const Stage &stage, Seen axis, Value extent,
                llvm::function_ref<void(Value from, Value until)> body);
   llvm::SmallVector<Value>

@@ -104,7 +104,7 @@ void Planner::shareTemporaries() {
                 [&](Value value) { use(plan_->bufferOf.lookup(value), static_cast<int>(number)); });
   }
   for (const RowBlock &block : plan_->rowBlocks)
-    for (const Buffer *buffer : block.boundsRead)
+    for (const Buffer *buffer : block.limitsRead)
       use(buffer, static_cast<int>(block.begin));
 
   std::vector<Lifetime> temporaries, scratch;

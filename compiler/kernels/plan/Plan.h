@@ -205,7 +205,7 @@ struct RowBlock {
   /// Nor need columns that no row sees by one of these, which bounds do not tell.
   std::vector<ColumnMask> masks;
   std::vector<const Buffer *>
-      boundsRead; ///< what both follow from; no stage may say that it reads it
+      limitsRead; ///< what both follow from; no stage may say that it reads it
   Dim columns;    ///< how many there are
 
   /// Whether anything may be left out.

@@ -165,7 +165,7 @@ private:
         !beginsWith(buffer.shape, axes))
       return false;
     if (llvm::any_of(plan_.rowBlocks, [&](const RowBlock &block) {
-          return llvm::is_contained(block.boundsRead, &buffer);
+          return llvm::is_contained(block.limitsRead, &buffer);
         }))
       return false;
     auto writers = writers_.find(&buffer), readers = readers_.find(&buffer);
@@ -221,7 +221,8 @@ private:
   /// Whether nothing but what ends with the columns that rows of one block see reads what a stage
   /// outside of it writes, such as keys that are laid out: then it ends there, too.
   void findSeenOf(Stage &stage) {
-    if (stage.kind != Stage::Loop || stage.rowBlock >= 0)
+    if (stage.kind != Stage::Loop ||
+        blockOf_[static_cast<size_t>(&stage - plan_.stages.data())] >= 0)
       return;
     int axis = -1, by = -1;
     for (const Root &root : stage.roots) {
@@ -253,7 +254,7 @@ private:
     // Bounds follow from what is there before any stage runs.
     if (by < 0 || axis < 0 ||
         llvm::any_of(
-            plan_.rowBlocks[static_cast<size_t>(by)].boundsRead,
+            plan_.rowBlocks[static_cast<size_t>(by)].limitsRead,
             [&](const Buffer *buffer) { return !writers_.lookup(buffer).empty(); }))
       return;
     stage.seenAxis = axis;
@@ -400,7 +401,7 @@ private:
             before[nodeOf(stage)].insert(nodeOf(writer));
     }
     for (auto [number, block] : llvm::enumerate(plan_.rowBlocks))
-      for (const Buffer *buffer : block.boundsRead)
+      for (const Buffer *buffer : block.limitsRead)
         for (unsigned writer : writers_[buffer])
           before[count + static_cast<unsigned>(number)].insert(nodeOf(writer));
     // The node whose first stage comes first.

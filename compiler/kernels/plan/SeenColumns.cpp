@@ -7,7 +7,9 @@
 // need not be computed.
 //
 // It follows from what is computed, whichever operators say so: each comparison of a column's
-// number with something of its row is a bound, and beyond a bound constants are folded.
+// number with something of its row is a bound, and beyond a bound constants are folded. So they are
+// where a tensor of bools is false: that is a mask, and of it each block of rows has to look which
+// runs of columns it hides.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +26,9 @@ using namespace mlir;
 namespace sheaf::kernels {
 namespace {
 
-constexpr size_t kMostBounds = 16, kMostMasks = 8;
+constexpr size_t kMostBounds = 16, kMostMasks = 32;
+/// Float operators that a mask is computed with: with more, to look takes too long.
+constexpr size_t kMostFloatOperators = 4;
 /// So many numbers that bound anything are too small for their sum to overflow (seenBy).
 constexpr size_t kMostTerms = 4;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -53,7 +57,7 @@ struct Known {
   std::vector<std::optional<double>> beyond; ///< a limit, by its number
   std::optional<Linear> linear;
   std::optional<Linear> magnitude; ///< it is this without its sign
-  bool isConvex = false; ///< a bool that is false beyond bounds alone, or as far as matters
+  bool isConvex = false;           ///< it follows from bounds alone
 
   std::optional<double> at(size_t limit) const {
     return everywhere || limit >= beyond.size() ? everywhere : beyond[limit];
@@ -87,21 +91,23 @@ public:
         continue;
       const Limit &limit = limits_[number];
       if (limit.mask) {
-        masks.push_back(number);
+        if (!known_.lookup(limit.mask).isConvex)
+          masks.push_back(number);
         continue;
       }
       block_.bounds.push_back(limit.bound);
-      llvm::append_range(block_.boundsRead, limit.reads);
+      llvm::append_range(block_.limitsRead, limit.reads);
     }
     for (size_t number : masks) {
-      const Limit &limit = limits_[number];
+      // Another hides as much, and more.
       bool isPart = llvm::any_of(masks, [&](size_t other) {
-        return other > number && follows(limits_[other].mask, limit.mask);
+        return other > number && known_.lookup(limits_[other].mask).at(number) == 0;
       });
-      if (isPart || known_.lookup(limit.mask).isConvex)
+      if (isPart)
         continue;
+      const Limit &limit = limits_[number];
       block_.masks.push_back({limit.mask, viewOf(limit.mask)});
-      llvm::append_range(block_.boundsRead, limit.reads);
+      llvm::append_range(block_.limitsRead, limit.reads);
     }
     if (!block_.seesLess())
       return;
@@ -176,6 +182,7 @@ private:
     for (Value operand : apply.getOperands())
       operands.push_back(knownOf(operand));
     Known known;
+    size_t before = limits_.size();
     if (operands.size() == 2 && operands[0].linear && operands[1].linear) {
       if (rule.comparison)
         compare(*rule.comparison, sum(*operands[0].linear, *operands[1].linear, true), known);
@@ -189,6 +196,7 @@ private:
       known.magnitude = operands[0].linear;
     if (operands.size() == 2 && rule.comparison)
       compareMagnitude(*rule.comparison, operands[0], operands[1], known);
+    known.isConvex = limits_.size() > before;
     auto valuesAt = [&](std::optional<size_t> limit) {
       std::vector<std::optional<double>> values;
       for (const Known &operand : operands)
@@ -200,12 +208,33 @@ private:
     for (size_t limit = 0; limit < limits_.size(); ++limit)
       if (!known.beyond[limit])
         known.beyond[limit] = fold(apply, rule, valuesAt(limit));
-    // Half a line, less one place, or the part that two have in common.
-    auto isConvex = [](const Known &operand) { return operand.everywhere || operand.isConvex; };
-    known.isConvex = (rule.comparison && llvm::any_of(known.beyond, [](auto &b) { return !!b; })) ||
-                     (apply.getOp() == "and" && llvm::all_of(operands, isConvex));
+    if (!known.isConvex)
+      known.isConvex = isConvexOf(apply, rule, operands);
     addMask(value, known);
     known_[value] = std::move(known);
+  }
+
+  /// Whether a bool is false beyond the bounds of its operands alone: what two have in common, a
+  /// choice between constants, and whether that was minus infinity.
+  bool isConvexOf(ir::ApplyOp apply, const ops::Elementwise &rule, ArrayRef<Known> operands) const {
+    auto isConvex = [](const Known &operand) { return operand.everywhere || operand.isConvex; };
+    if (rule.selects)
+      return operands[0].isConvex && ((operands[1].everywhere && operands[2].everywhere) ||
+                                      operands[2].everywhere == -kInfinity);
+    bool isChosen =
+        rule.comparison && operands.size() == 2 && operands[0].isConvex && operands[1].everywhere;
+    if (isChosen)
+      return isChoiceOfConstants(apply.getOperand(0)) ||
+             (rule.comparison == ops::Elementwise::Comparison::Unequal &&
+              operands[1].everywhere == -kInfinity);
+    return apply.getOp() == "and" && llvm::all_of(operands, isConvex);
+  }
+  bool isChoiceOfConstants(Value value) const {
+    if (roleOf(value) != Role::Elementwise ||
+        !std::get<ops::Elementwise>(batchRuleOf(value)).selects)
+      return false;
+    return llvm::all_of(value.getDefiningOp()->getOperands().drop_front(),
+                        [&](Value arm) { return knownOf(arm).everywhere.has_value(); });
   }
 
   /// The result's element where these are the operands', as far as it follows.
@@ -344,7 +373,7 @@ private:
 
   /// A bound beyond which the comparison is `beyond`.
   void bound(Known &known, const Linear &difference, double beyond, bool isLast, int64_t offset) {
-    if (limits_.size() >= kMostBounds)
+    if (limits_.size() - masks_ >= kMostBounds)
       return;
     llvm::SmallSetVector<const Buffer *, 4> reads;
     ColumnBound bound;
@@ -372,26 +401,13 @@ private:
         isUnit(shape.back()) || masks_ >= kMostMasks)
       return;
     llvm::SmallSetVector<const Buffer *, 4> reads;
-    if (!canComeFirst(value, reads))
+    size_t floats = 0;
+    if (!canComeFirst(value, reads, &floats) || floats > kMostFloatOperators)
       return;
     ++masks_;
     limits_.push_back({{}, value, reads.takeVector()});
     known.beyond.resize(limits_.size());
     known.beyond.back() = 0;
-  }
-
-  /// Whether a value is computed from another.
-  static bool follows(Value value, Value from) {
-    llvm::SmallVector<Value> work{value};
-    llvm::SmallPtrSet<Value, 8> visited;
-    while (!work.empty()) {
-      Value now = work.pop_back_val();
-      if (now == from)
-        return true;
-      if (Operation *op = now.getDefiningOp(); op && visited.insert(now).second)
-        llvm::append_range(work, op->getOperands());
-    }
-    return false;
   }
 
   View viewOf(Value value) const {
@@ -406,7 +422,8 @@ private:
 
   /// Whether it is there before the block's rows are computed; then what it follows from is added
   /// to `reads`.
-  bool canComeFirst(Value value, llvm::SmallSetVector<const Buffer *, 4> &reads) const {
+  bool canComeFirst(Value value, llvm::SmallSetVector<const Buffer *, 4> &reads,
+                    size_t *floatOperators = nullptr) const {
     llvm::SmallVector<Value> work{value};
     llvm::SmallPtrSet<Value, 8> visited;
     while (!work.empty()) {
@@ -422,6 +439,9 @@ private:
       }
       switch (roleOf(now)) {
       case Role::Elementwise:
+        if (floatOperators && ops::isFloat(dtypeOf(now)) && !isSameAlongRow(now))
+          ++*floatOperators;
+        break;
       case Role::Fill:
         break;
       case Role::View:
