@@ -39,7 +39,7 @@ bool countsResults(Operation &op) {
 Value ownerOf(Value value) {
   while (auto apply = value.getDefiningOp<ir::ApplyOp>()) {
     auto *address = batchRule<ops::HostAddress>(apply);
-    if (!address || address->kind != ops::HostAddress::Row)
+    if (!address || address->kind == ops::HostAddress::Rows)
       break;
     value = apply.getOperand(0);
   }

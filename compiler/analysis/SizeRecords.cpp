@@ -120,6 +120,18 @@ void SizeWalk::visitApply(ir::ApplyOp apply) {
     set(op->getResult(0), std::move(row));
     return;
   }
+  if (address && address->kind == ops::HostAddress::Part) {
+    SizeValue part = of(apply.getOperand(0));
+    bool isKnown = apply.getAttrs().contains("size");
+    SizeNumber size =
+        isKnown ? SizeNumber::exactly(apply.getAttrs().getAs<IntegerAttr>("size").getInt())
+                : of(op->getOperands().back()).number;
+    // It ends within the tensor.
+    size.least = std::max<int64_t>(size.least, 0);
+    part.dims.front() = smaller(size, part.dims.front());
+    set(op->getResult(0), std::move(part));
+    return;
+  }
   if (takesList(op)) {
     SizeValue list = of(apply.getOperand(0)), element = largestElement(list);
     SizeValue stacked;

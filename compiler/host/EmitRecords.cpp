@@ -429,6 +429,8 @@ void FunctionEmitter::emitApply(ir::ApplyOp apply) {
   auto *address = passes::batchRule<ops::HostAddress>(apply);
   if (address && address->kind == ops::HostAddress::Row)
     return emitRow(apply);
+  if (address && address->kind == ops::HostAddress::Part)
+    return emitPart(apply);
   if (passes::takesList(apply) && apply->hasAttr("sheaf.copy"))
     return emitStack(apply);
   if (passes::appendsRows(apply))
@@ -450,6 +452,29 @@ void FunctionEmitter::emitRow(ir::ApplyOp apply) {
   llvm::Value *step = granules(ArrayRef(shape).drop_front(), bytesOf(type));
   Slots out{b_.CreateAdd(slots.front(), b_.CreateMul(index, step))};
   for (auto [axis, extent] : llvm::enumerate(ArrayRef(shape).drop_front()))
+    if (resultType.isDynamicDim(axis))
+      out.push_back(extent);
+  set(apply.getResult(0), out);
+}
+
+/// part(x, start, size): the address of the first row, at the tensor's own depth. They are in
+/// range.
+void FunctionEmitter::emitPart(ir::ApplyOp apply) {
+  auto type = cast<RankedTensorType>(apply.getOperand(0).getType());
+  auto resultType = cast<RankedTensorType>(apply.getResult(0).getType());
+  ArrayRef<llvm::Value *> slots = slots_.find(apply.getOperand(0))->second;
+  SmallVector<llvm::Value *> shape = extents(type, slots);
+  unsigned next = 1;
+  auto extentOf = [&](StringRef name) -> llvm::Value * {
+    if (auto known = apply.getAttrs().getAs<IntegerAttr>(name))
+      return i64(static_cast<uint64_t>(known.getInt()));
+    return one(apply.getOperand(next++));
+  };
+  llvm::Value *start = extentOf("start"), *size = extentOf("size");
+  llvm::Value *step = granules(ArrayRef(shape).drop_front(), bytesOf(type));
+  shape.front() = size;
+  Slots out{b_.CreateAdd(slots.front(), b_.CreateMul(start, step))};
+  for (auto [axis, extent] : llvm::enumerate(shape))
     if (resultType.isDynamicDim(axis))
       out.push_back(extent);
   set(apply.getResult(0), out);

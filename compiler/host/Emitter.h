@@ -339,6 +339,7 @@ private:
   void emitRow(ir::ApplyOp apply);
   void emitStack(ir::ApplyOp apply);
   void emitAppendRows(ir::ApplyOp apply);
+  void emitPart(ir::ApplyOp apply);
   /// Records kernel `instance`, with `once` unless they are memoised; gives the slots of each
   /// of its results, of the block's types.
   llvm::SmallVector<Slots> record(unsigned instance, llvm::ArrayRef<Argument> args,

@@ -339,6 +339,9 @@ void addIndexing(std::vector<Op> &ops) {
       HostAddress{HostAddress::Rows}, false);
   add("row", "a part along the first axis, by address", {x, index}, rowShape, elementRule(),
       HostAddress{HostAddress::Row}, true);
+  add("part", "some rows of x, by address", {x, window[1], window[2]}, sliceShape, slice,
+      HostAddress{HostAddress::Part}, true);
+  ops.back().gradient = {Gradient::Untrained};
   add("take", "gather with indices held between the first and the last position",
       {x, {"indices", ParamKind::Index}}, gatherShape, gatherRule(true), Movement{Movement::Gather},
       true);

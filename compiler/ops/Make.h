@@ -67,6 +67,14 @@ inline mlir::Value makeJoined(ExpandBuilder &b, mlir::ValueRange pieces, int64_t
 inline mlir::Value makeAppended(ExpandBuilder &b, mlir::Value x, mlir::Value rows) {
   return applyOne(b, "append_rows", {x, rows});
 }
+/// What a window of rows shows, by the host.
+inline mlir::Value makeByAddress(ExpandBuilder &b, ir::ApplyOp window) {
+  mlir::NamedAttrList extents(window.getAttrs());
+  extents.erase("axis");
+  return ir::ApplyOp::create(b, window->getResultTypes(), "part", window->getOperands(),
+                             extents.getDictionary(b.getContext()))
+      .getResult(0);
+}
 /// The elements of a list along a new first axis.
 inline mlir::Value makeStack(ExpandBuilder &b, mlir::Value list) {
   return applyOne(b, "stack", list, {{"axis", int64_t(0)}});

@@ -294,9 +294,10 @@ struct Expand {
 /// the host makes the records that copy.
 struct AppendRows {};
 
-/// Done by the host as address arithmetic: no kernel, no record (`table[i]`, `rows`).
+/// Done by the host as address arithmetic: no kernel, no record (`table[i]`, `rows`, some rows of a
+/// tensor that is handed on).
 struct HostAddress {
-  enum Kind { Row, Rows } kind;
+  enum Kind { Row, Rows, Part } kind;
 };
 
 using BatchRule = std::variant<Elementwise, Fold, Reduction, Movement, Product, Fill, AppendRows,

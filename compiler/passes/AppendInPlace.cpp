@@ -51,6 +51,15 @@ bool isResult(Value value) {
   return false;
 }
 
+/// Whether an operation takes some rows of a tensor with more than one axis.
+bool isRows(Operation *op) {
+  if (!moves(op, ops::Movement::Slice))
+    return false;
+  auto axis = cast<ir::ApplyOp>(op).getAttrs().getAs<IntegerAttr>("axis");
+  auto whole = cast<RankedTensorType>(op->getOperand(0).getType());
+  return (!axis || axis.getInt() == 0) && whole.getRank() > 1;
+}
+
 /// Whether a tensor was there before: what a function or a step is given, or a part of that, or
 /// what has grown by one part already; in one branch at least.
 bool isGiven(Value value) {
@@ -74,12 +83,8 @@ bool isGiven(Value value) {
   return false;
 }
 
-/// Whether a tensor goes on to other functions, steps or values.
-bool isHandedOn(Value value) {
-  return llvm::any_of(value.getUsers(), [](Operation *user) {
-    return !isTensorCode(user) && !isa<ir::DimOp, ir::ReadOp>(user);
-  });
-}
+/// Whether an operation hands a tensor on to other functions, steps or values.
+bool handsOn(Operation *user) { return !isTensorCode(user) && !isa<ir::DimOp, ir::ReadOp>(user); }
 
 bool grows(ir::ApplyOp concat, const CallGraph &calls) {
   if (!moves(concat, ops::Movement::Concat) || concat->getNumOperands() < 2)
@@ -87,8 +92,19 @@ bool grows(ir::ApplyOp concat, const CallGraph &calls) {
   auto axis = concat.getAttrs().getAs<IntegerAttr>("axis");
   auto whole = cast<RankedTensorType>(concat.getOperand(0).getType());
   return (!axis || axis.getInt() == 0) && whole.getRank() > 1 && whole.isDynamicDim(0) &&
-         isGiven(concat.getOperand(0)) && isHandedOn(concat.getResult(0)) &&
+         isGiven(concat.getOperand(0)) && llvm::any_of(concat->getUsers(), handsOn) &&
          (isRepeated(concat, calls) || isResult(concat.getResult(0)));
+}
+
+/// Gives rows by their address to what hands them on, or goes on from them; blocks see them through
+/// the tensor.
+void handOnByAddress(ir::ApplyOp window) {
+  if (llvm::none_of(window->getUsers(), handsOn))
+    return;
+  ImplicitLocOpBuilder b(window.getLoc(), window);
+  Value part = ops::makeByAddress(b, window);
+  window.getResult(0).replaceUsesWithIf(part,
+                                        [](OpOperand &use) { return handsOn(use.getOwner()); });
 }
 
 LogicalResult appendInPlace(ModuleOp module, PassContext &context) {
@@ -110,6 +126,11 @@ LogicalResult appendInPlace(ModuleOp module, PassContext &context) {
     concat->erase();
     context.remark(grown.getLoc(), "rows are appended in place, where there is room");
   }
+  // Some rows of what was there are there already, as where a recursion takes halves.
+  module.walk([&](ir::ApplyOp window) {
+    if (isRows(window) && isGiven(window.getOperand(0)) && isRepeated(window, calls))
+      handOnByAddress(window);
+  });
   return success();
 }
 
@@ -120,7 +141,8 @@ PassRecord appendInPlacePass() {
           .description =
               "Rows that a step of a loop joins to a tensor that it was given, and hands "
               "on, are appended where the tensor lies, with room for more after it; or that an "
-              "entry joins to its argument, and gives.",
+              "entry joins to its argument, and gives. Some rows of a tensor that it was given, "
+              "which it hands on, are not copied.",
           .run = appendInPlace};
 }
 
