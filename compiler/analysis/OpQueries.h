@@ -50,6 +50,12 @@ inline bool isTensorCode(mlir::Operation *op) {
 /// A loop whose body takes, before the element of the list, what it carries from step to step.
 inline bool carriesState(mlir::Operation *loop) { return mlir::isa<ir::FoldOp, ir::ScanOp>(loop); }
 
+/// Whether a slice of a list reaches to its end, as the rest after some elements does.
+inline bool reachesEnd(ir::ListSliceOp slice) {
+  auto len = slice.getHi().getDefiningOp<ir::LenOp>();
+  return len && len.getList() == slice.getList();
+}
+
 /// Whether lists that are built from the front, or twice from one, are left in pieces.
 inline bool chainsLists(mlir::ModuleOp program) {
   auto builds = [](mlir::Operation *op) {

@@ -336,9 +336,7 @@ std::optional<std::pair<int64_t, int64_t>> SizeWalk::stepOf(func::FuncOp func, f
       given = op->getOperand(0);
     } else if (auto slice = given.getDefiningOp<ir::ListSliceOp>()) {
       // To the end it is shorter by as much as is before; else no longer.
-      auto len = slice.getHi().getDefiningOp<ir::LenOp>();
-      bool toEnd = len && len.getList() == slice.getList();
-      std::optional<SizeNumber> before = toEnd ? numberOf(slice.getLo()) : std::nullopt;
+      std::optional<SizeNumber> before = reachesEnd(slice) ? numberOf(slice.getLo()) : std::nullopt;
       low = INT64_MIN, high = before ? -std::max<int64_t>(before->least, 0) : 0;
       given = slice.getList();
     } else if (auto append = given.getDefiningOp<ir::AppendOp>()) {

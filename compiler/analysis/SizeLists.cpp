@@ -1,5 +1,6 @@
 //===- SizeLists.cpp - Lists, with bounds -----------------------------===//
 
+#include "compiler/analysis/OpQueries.h"
 #include "compiler/analysis/SizeWalk.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -100,9 +101,8 @@ bool SizeWalk::visitLists(Operation *op) {
           bool isTail = lo.least >= 1;
           list.isWhole = list.parts.empty();
           // To the end of the list: as many less as there are before.
-          auto len = slice.getHi().getDefiningOp<ir::LenOp>();
-          bool toEnd = len && len.getList() == slice.getList();
-          int64_t least = toEnd && lo.exact() ? leastSum(list.number.least, -*lo.exact()) : 0;
+          int64_t least =
+              reachesEnd(slice) && lo.exact() ? leastSum(list.number.least, -*lo.exact()) : 0;
           list.number = {std::max<int64_t>(least, 0),
                          list.number.most.less(isTail ? static_cast<double>(lo.least) : 0)};
           if (std::optional<int64_t> end = hi.exact(); end && *end < symbols_.mostOf(list.number))
@@ -221,7 +221,6 @@ void SizeWalk::appended(Operation *op, const Bound &length) {
 
 bool SizeWalk::readsElements(OpOperand &use) {
   Operation *user = use.getOwner();
-  Value list = use.get();
   unsigned number = use.getOperandNumber();
   // It is a part of something else, goes on with what is before it, or is given to others.
   if (isa<ir::ConsOp, ir::LenOp, ir::TupleOp, ir::ListMakeOp, ir::YieldOp, scf::YieldOp,
@@ -233,10 +232,8 @@ bool SizeWalk::readsElements(OpOperand &use) {
     return isRecursive(cast<ir::DataType>(construct.getType()), module_);
   if (auto get = dyn_cast<ir::ListGetOp>(user))
     return !matchPattern(get.getIndex(), m_Zero());
-  if (auto slice = dyn_cast<ir::ListSliceOp>(user)) {
-    auto len = slice.getHi().getDefiningOp<ir::LenOp>();
-    return !len || len.getList() != list;
-  }
+  if (auto slice = dyn_cast<ir::ListSliceOp>(user))
+    return !reachesEnd(slice);
   if (isa<ir::FoldOp, ir::ScanOp>(user) && number == 0)
     return !findJoins(user->getRegion(0).front().getArgument(0)).empty();
   if (auto call = dyn_cast<func::CallOp>(user)) {

@@ -442,38 +442,38 @@ void FunctionEmitter::emitApply(ir::ApplyOp apply) {
 /// table[i]: the address of a row, at the table's own depth.
 void FunctionEmitter::emitRow(ir::ApplyOp apply) {
   Value tensor = apply.getOperand(0);
-  auto type = cast<RankedTensorType>(tensor.getType());
-  auto resultType = cast<RankedTensorType>(apply.getResult(0).getType());
-  ArrayRef<llvm::Value *> slots = slots_.find(tensor)->second;
-  SmallVector<llvm::Value *> shape = extents(type, slots);
+  SmallVector<llvm::Value *> shape =
+      extents(cast<RankedTensorType>(tensor.getType()), slots_.find(tensor)->second);
   llvm::Value *index = one(apply.getOperand(1));
   require(b_.CreateICmpULT(index, shape.front()), apply.getLoc(),
           "index {0} is out of range for an extent of {1}", index, shape.front());
-  llvm::Value *step = granules(ArrayRef(shape).drop_front(), bytesOf(type));
-  Slots out{b_.CreateAdd(slots.front(), b_.CreateMul(index, step))};
-  for (auto [axis, extent] : llvm::enumerate(ArrayRef(shape).drop_front()))
-    if (resultType.isDynamicDim(axis))
-      out.push_back(extent);
-  set(apply.getResult(0), out);
+  setRows(apply, index, ArrayRef(shape).drop_front());
 }
 
-/// part(x, start, size): the address of the first row, at the tensor's own depth. They are in
-/// range.
+/// part(x, start, size): the address of the first row. They are in range.
 void FunctionEmitter::emitPart(ir::ApplyOp apply) {
-  auto type = cast<RankedTensorType>(apply.getOperand(0).getType());
-  auto resultType = cast<RankedTensorType>(apply.getResult(0).getType());
-  ArrayRef<llvm::Value *> slots = slots_.find(apply.getOperand(0))->second;
-  SmallVector<llvm::Value *> shape = extents(type, slots);
+  Value tensor = apply.getOperand(0);
+  SmallVector<llvm::Value *> shape =
+      extents(cast<RankedTensorType>(tensor.getType()), slots_.find(tensor)->second);
   unsigned next = 1;
   auto extentOf = [&](StringRef name) -> llvm::Value * {
     if (auto known = apply.getAttrs().getAs<IntegerAttr>(name))
       return i64(static_cast<uint64_t>(known.getInt()));
     return one(apply.getOperand(next++));
   };
-  llvm::Value *start = extentOf("start"), *size = extentOf("size");
-  llvm::Value *step = granules(ArrayRef(shape).drop_front(), bytesOf(type));
-  shape.front() = size;
-  Slots out{b_.CreateAdd(slots.front(), b_.CreateMul(start, step))};
+  llvm::Value *start = extentOf("start");
+  shape.front() = extentOf("size");
+  setRows(apply, start, shape);
+}
+
+/// What begins at a row of the operand, and has these extents.
+void FunctionEmitter::setRows(ir::ApplyOp apply, llvm::Value *first,
+                              ArrayRef<llvm::Value *> shape) {
+  auto type = cast<RankedTensorType>(apply.getOperand(0).getType());
+  auto resultType = cast<RankedTensorType>(apply.getResult(0).getType());
+  auto row = static_cast<size_t>(type.getRank() - 1);
+  llvm::Value *step = granules(shape.take_back(row), bytesOf(type));
+  Slots out{b_.CreateAdd(one(apply.getOperand(0)), b_.CreateMul(first, step))};
   for (auto [axis, extent] : llvm::enumerate(shape))
     if (resultType.isDynamicDim(axis))
       out.push_back(extent);

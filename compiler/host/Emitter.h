@@ -340,6 +340,7 @@ private:
   void emitStack(ir::ApplyOp apply);
   void emitAppendRows(ir::ApplyOp apply);
   void emitPart(ir::ApplyOp apply);
+  void setRows(ir::ApplyOp apply, llvm::Value *first, llvm::ArrayRef<llvm::Value *> shape);
   /// Records kernel `instance`, with `once` unless they are memoised; gives the slots of each
   /// of its results, of the block's types.
   llvm::SmallVector<Slots> record(unsigned instance, llvm::ArrayRef<Argument> args,

@@ -293,9 +293,7 @@ Value Emitter::seesAny(const RowBlock &block, std::vector<Value> index, Value fi
 /// Calls `body` with where a loop outside of row blocks begins and ends along each axis.
 void Emitter::forRanges(const Stage &stage,
                         llvm::function_ref<void(ArrayRef<std::pair<Value, Value>>)> body) {
-  std::vector<std::pair<Value, Value>> ranges;
-  for (const Dim &dim : stage.shape)
-    ranges.push_back({constant(0), extent(dim)});
+  std::vector<std::pair<Value, Value>> ranges = rangesOf(stage.shape);
   if (stage.seenAxis < 0)
     return body(ranges);
   const RowBlock &block = plan_.rowBlocks[static_cast<size_t>(stage.seenBy)];

@@ -172,15 +172,17 @@ void Emitter::forEachRecord(Value begin, Value end, llvm::function_ref<void()> b
   });
 }
 
+/// All of each axis.
+std::vector<std::pair<Value, Value>> Emitter::rangesOf(ArrayRef<Dim> extents) {
+  std::vector<std::pair<Value, Value>> ranges;
+  for (const Dim &dim : extents)
+    ranges.push_back({constant(0), extent(dim)});
+  return ranges;
+}
+
 void Emitter::nest(ArrayRef<Dim> extents, std::vector<Value> &index,
                    llvm::function_ref<void()> body) {
-  if (extents.empty())
-    return body();
-  loop(constant(0), extent(extents.front()), 1, [&](Value i) {
-    index.push_back(i);
-    nest(extents.drop_front(), index, body);
-    index.pop_back();
-  });
+  nest(ArrayRef<std::pair<Value, Value>>(rangesOf(extents)), index, body);
 }
 
 void Emitter::nest(ArrayRef<std::pair<Value, Value>> ranges, std::vector<Value> &index,

@@ -82,6 +82,7 @@ private:
   void reduceOuter(const Stage &stage, const std::vector<Dim> &space, int64_t axis);
   void writeRoots(const Stage &stage, Scope &scope);
   void forEachRecord(Value begin, Value end, llvm::function_ref<void()> body);
+  std::vector<std::pair<Value, Value>> rangesOf(llvm::ArrayRef<Dim> extents);
   void nest(llvm::ArrayRef<std::pair<Value, Value>> ranges, std::vector<Value> &index,
             llvm::function_ref<void()> body);
   void nest(llvm::ArrayRef<Dim> extents, std::vector<Value> &index,
