@@ -39,6 +39,7 @@ PROGRAMS = [
     ("spread-loops", None, "trees", [], [1, 8]),
     ("reduce-folds", "treelstm_childsum", "listops", [], [8, 64]),
     ("hoist-products", "lstm", "trees", [], [8, 64]),
+    ("sink-into-branches", None, "trees", [], [8, 64]),
     ("fold-constants", "stackrnn", "trees", [], [8]),
     ("code-motion", "lattice", "lattices", ["hidden=64"], [8, 64]),
     ("blocks", "treelstm", "trees", [], [8, 64]),

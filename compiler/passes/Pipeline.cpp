@@ -68,6 +68,8 @@ static const std::vector<PassRecord> &pipeline() {
       PASS(hoistInvariantsPass),
       // Likewise; of products that are left in loops.
       PASS(hoistProductsPass),
+      // After what moves out of loops, which it could no more from inside of a branch.
+      PASS(sinkIntoBranchesPass),
       // After the last pass that makes constant tensors; before blocks, which would record them.
       PASS(foldConstantsPass),
       // After what joins and moves tensor code; from here on these joins stand between blocks.
