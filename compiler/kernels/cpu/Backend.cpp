@@ -23,6 +23,8 @@ llvm::ArrayRef<Switch> switches() {
       {"merge", "computes products over the same input as one"},
       {"panels", "packs weights into panels for the register tile"},
       {kSerpentineSwitch, "walks weights last panel to first at every other launch"},
+      {"lying-operands",
+       "one row reads a right operand where it lies, not with rows for columns or rounded first"},
       {"flat-rows", "products run over the rows of all records, not record by record"},
       {"pack-matrices", "packs operands of large products of the instances' own matrices"},
       {"row-blocks",

@@ -149,6 +149,8 @@ void LayoutPlanner::describe(Kernel &kernel) const {
       break;
     }
     os << "; writes " << stage.roots.size() << " tensor(s)";
+    if (stage.laysOutFor >= 0)
+      os << "; not for one row of stage " << stage.laysOutFor << ", which reads it as it lies";
     if (stage.seenAxis >= 0)
       os << "; as far as rows of stage " << plan_.rowBlocks[static_cast<size_t>(stage.seenBy)].begin
          << " see columns";

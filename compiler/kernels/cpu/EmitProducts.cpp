@@ -174,12 +174,14 @@ void Emitter::emitTile(const Stage &stage, int64_t rows, const Tile &tile, Array
       return leftPacked ? leftsInBlock(stage, tile, left.front(), rows) : left;
     };
     // What the steps of a run from `first` to `end` add.
-    auto ofSteps = [&](size_t s, Value first, Value end, SmallVector<Value> own) {
+    auto ofSteps = [&](size_t s, Value first, Value end, ArrayRef<Value> own, bool lies) {
       SmallVector<Operand> left = leftsAt(s, first), rights;
+      if (lies && stage.lying->turned)
+        return emitTurnedChain(stage, left.front(), first, end, enterRow(0), column, own);
       Value count = b.createOrFold<arith::SubIOp>(end, first);
       bool liesApart = rows == 1;
       for (auto [number, a] : llvm::enumerate(group.accumulators)) {
-        if (stepsBlock_) {
+        if (stepsBlock_ && !lies) {
           const RightInBlock &right = stepsBlock_->rights[number];
           liesApart &= getConstantIntValue(right.lying.stride).value_or(0) >= kApartBytes;
           rights.push_back({right.at(*this, column, first), right.stepBytes, right.lying.buffer});
@@ -191,7 +193,7 @@ void Emitter::emitTile(const Stage &stage, int64_t rows, const Tile &tile, Array
         place.index.insert(place.index.end(),
                            {add(column, constant(stage.accumulators[a].column)), first});
         place.lanesAxis = k - 1;
-        rights.push_back(operandAt(segment.rhs, segment.rhsView, place, k));
+        rights.push_back(rightAt(stage, segment, place, k, lies));
         liesApart &= getConstantIntValue(rights.back().stride).value_or(0) >= kApartBytes;
       }
       if (stage.sums == Sums::Pairs)
@@ -221,7 +223,11 @@ void Emitter::emitTile(const Stage &stage, int64_t rows, const Tile &tile, Array
         if (isComputed(s))
           own = inRanges(stage, Seen::Steps, steps[s], own,
                          [&](Value first, Value end, ArrayRef<Value> state) {
-                           return ofSteps(s, first, end, SmallVector<Value>(state));
+                           if (rows > 1)
+                             return ofSteps(s, first, end, state, /*lies=*/false);
+                           return eitherWay(stage, ValueRange(state).getTypes(), [&](bool lies) {
+                             return ofSteps(s, first, end, state, lies);
+                           });
                          });
     }
     Value scratch = turn.further(*this, tile.sums, vectors * stage.lanes * 4);
@@ -294,10 +300,10 @@ Value Emitter::withoutZeros(const Stage &stage, const Accumulator &accumulator,
     place.index.push_back(constant(0));
     int k = place.lanesAxis + 1;
     for (const ProductSegment &segment : accumulator.product->segments) {
-      auto ofSteps = [&](Value first, Value end, Value sum) -> Value {
+      auto ofSteps = [&](Value first, Value end, Value sum, bool lies) -> Value {
         place.index.back() = stage.sums == Sums::Pairs ? first : constant(0);
         Operand left = operandAt(segment.lhs, segment.lhsView, place, k);
-        Operand right = operandAt(segment.rhs, segment.rhsView, place, k);
+        Operand right = rightAt(stage, segment, place, k, lies);
         if (stage.sums == Sums::Pairs)
           return withoutZeroFactors(left, right, arith::SubIOp::create(b, end, first), sum);
         auto run = scf::ForOp::create(b, first, end, constant(1), sum);
@@ -318,11 +324,14 @@ Value Emitter::withoutZeros(const Stage &stage, const Accumulator &accumulator,
         scf::YieldOp::create(b, multiplyAdd(factor, other, run.getRegionIterArg(0)));
         return run.getResult(0);
       };
-      sum = inRanges(stage, Seen::Steps, stepsOf(stage, segment), {sum},
-                     [&](Value first, Value end, ArrayRef<Value> state) -> SmallVector<Value> {
-                       return {ofSteps(first, end, state.front())};
-                     })
-                .front();
+      sum =
+          inRanges(stage, Seen::Steps, stepsOf(stage, segment), {sum},
+                   [&](Value first, Value end, ArrayRef<Value> state) {
+                     return eitherWay(stage, TypeRange{type}, [&](bool lies) -> SmallVector<Value> {
+                       return {ofSteps(first, end, state.front(), lies)};
+                     });
+                   })
+              .front();
     }
     walks_.clear();
     scf::YieldOp::create(b, sum);

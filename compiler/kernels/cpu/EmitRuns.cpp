@@ -66,6 +66,13 @@ Emitter::Operand Emitter::operandAt(Value value, const View &view, const Place &
   return operand;
 }
 
+/// The right operand of a run, where it lies or as another stage has left it.
+Emitter::Operand Emitter::rightAt(const Stage &stage, const ProductSegment &segment,
+                                  const Place &place, int k, bool lies) {
+  return lies ? operandAt(stage.lying->value, stage.lying->view, place, k)
+              : operandAt(segment.rhs, segment.rhsView, place, k);
+}
+
 /// Where step `at` of a run is that so many bytes go on each.
 Value Emitter::along(Value pointer, Value stride, At at) {
   std::optional<int64_t> known = getConstantIntValue(stride);

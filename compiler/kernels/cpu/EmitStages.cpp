@@ -221,35 +221,43 @@ void Emitter::writeRoots(const Stage &stage, Scope &scope) {
 
 void Emitter::emitLoop(const Stage &stage, Value begin, Value end) {
   forEachRecord(begin, end, [&] {
-    Place place;
-    Scope scope;
-    scope.stage = &stage;
-    scope.place = &place;
-    if (stage.shape.empty()) {
-      writeRoots(stage, scope);
-      return;
-    }
-    if (stage.turnedAxis >= 0)
-      return emitTurned(stage);
-    SmallVector<RowAhead> ahead = rowsAhead(stage.shape);
-    auto row = [&](Value first, Value end) {
-      place.lanesAxis = static_cast<int>(stage.shape.size()) - 1;
-      scope.row = marker();
-      loop(first, end, place.lanes, [&](Value column) {
-        place.index.push_back(column);
-        writeRoots(stage, scope);
-        ask(ahead, place, /*reduces=*/false);
-        place.index.pop_back();
-      });
-    };
-    if (!blockRows_)
-      return forRanges(stage, [&](ArrayRef<std::pair<Value, Value>> ranges) {
-        nest(ranges.drop_back(), place.index,
-             [&] { row(ranges.back().first, ranges.back().second); });
-      });
-    nestInBlock(stage, ArrayRef(stage.shape).drop_back(), place.index,
-                [&] { forSeen(stage, Seen::Columns, extent(stage.shape.back()), row); });
+    if (stage.laysOutFor < 0)
+      return emitLoopOfRecord(stage);
+    Value isRead = arith::ConstantOp::create(b, b.getBoolAttr(true));
+    Value lies = hasOneRow(layout_.stages[static_cast<size_t>(stage.laysOutFor)]);
+    when(b.createOrFold<arith::XOrIOp>(lies, isRead), [&] { emitLoopOfRecord(stage); });
   });
+}
+
+void Emitter::emitLoopOfRecord(const Stage &stage) {
+  Place place;
+  Scope scope;
+  scope.stage = &stage;
+  scope.place = &place;
+  if (stage.shape.empty()) {
+    writeRoots(stage, scope);
+    return;
+  }
+  if (stage.turnedAxis >= 0)
+    return emitTurned(stage);
+  SmallVector<RowAhead> ahead = rowsAhead(stage.shape);
+  auto row = [&](Value first, Value end) {
+    place.lanesAxis = static_cast<int>(stage.shape.size()) - 1;
+    scope.row = marker();
+    loop(first, end, place.lanes, [&](Value column) {
+      place.index.push_back(column);
+      writeRoots(stage, scope);
+      ask(ahead, place, /*reduces=*/false);
+      place.index.pop_back();
+    });
+  };
+  if (!blockRows_)
+    return forRanges(stage, [&](ArrayRef<std::pair<Value, Value>> ranges) {
+      nest(ranges.drop_back(), place.index,
+           [&] { row(ranges.back().first, ranges.back().second); });
+    });
+  nestInBlock(stage, ArrayRef(stage.shape).drop_back(), place.index,
+              [&] { forSeen(stage, Seen::Columns, extent(stage.shape.back()), row); });
 }
 
 //===----------------------------------------------------------------------===//

@@ -36,6 +36,98 @@ SmallVector<Value> Emitter::transposeLanes(SmallVector<Value> rows) {
   return rows;
 }
 
+/// Whether products of the record at hand have one row, which reads their right operand as it lies.
+Value Emitter::hasOneRow(const Stage &products) {
+  if (products.rowAxis < 0)
+    return arith::ConstantOp::create(b, b.getBoolAttr(true));
+  Value rows = extent(products.shape[static_cast<size_t>(products.rowAxis)]);
+  return b.createOrFold<arith::CmpIOp>(arith::CmpIPredicate::eq, rows, constant(1));
+}
+
+/// What `body` gives for one row of products, as the record at hand has its right operand.
+SmallVector<Value> Emitter::eitherWay(const Stage &stage, TypeRange types,
+                                      llvm::function_ref<SmallVector<Value>(bool lies)> body) {
+  if (!stage.lying)
+    return body(false);
+  auto choose = scf::IfOp::create(b, types, hasOneRow(stage), true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(choose.thenBlock());
+  scf::YieldOp::create(b, body(true));
+  b.setInsertionPointToStart(choose.elseBlock());
+  scf::YieldOp::create(b, body(false));
+  return SmallVector<Value>(choose.getResults());
+}
+
+/// Adds the steps from `first` to `end` to the sums of one row, from `column` on, of a right
+/// operand whose columns are rows in memory: as many of these as a vector has lanes, a vector of
+/// each, are transposed. There are no steps left over.
+SmallVector<Value> Emitter::emitTurnedChain(const Stage &stage, const Operand &left, Value first,
+                                            Value end, const std::vector<Value> &index,
+                                            Value column, ArrayRef<Value> sums) {
+  const Buffer &buffer = *plan_.bufferOf.lookup(stage.lying->value);
+  Value last = add(extent(stage.shape.back()), constant(-1));
+  SmallVector<Value> rows;
+  for (int64_t lane = 0; lane < static_cast<int64_t>(sums.size()) * stage.lanes; ++lane) {
+    Place place;
+    place.index = index;
+    // Beyond the last column it is that one again; no such sum is stored.
+    place.index.insert(place.index.end(), {minimum(add(column, constant(lane)), last), first});
+    rows.push_back(address(buffer, indices(stage.lying->view, place)));
+  }
+  // The rows of the next columns are as far on as all of these are long.
+  Value ahead = constant(0);
+  for (auto [axis, map] : llvm::enumerate(stage.lying->view))
+    if (map.axis == static_cast<int>(stage.shape.size()) - 1)
+      ahead = add(ahead, strides(buffer)[axis]);
+  ahead = mul(ahead, constant(static_cast<int64_t>(rows.size())));
+
+  // Factors in bf16 are taken in pairs: neighbours in memory, or two vectors that are rounded.
+  bool arePairs = stage.sums == Sums::Pairs, areNarrow = buffer.dtype == ops::DType::BF16;
+  auto type = VectorType::get({stage.lanes}, areNarrow ? Type(b.getI32Type()) : Type(f32_));
+  int64_t together = areNarrow ? 2 * stage.lanes : stage.lanes, perStep = arePairs ? 2 : 1;
+  Value count = b.createOrFold<arith::SubIOp>(end, first);
+  auto turns = scf::ForOp::create(b, constant(0), count, constant(together), sums);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToEnd(turns.getBody());
+  Value begin = turns.getInductionVar();
+  Value offset = mul(begin, constant(bytesOf(buffer.dtype)));
+  Value step = perStep == 1 ? begin : arith::DivSIOp::create(b, begin, constant(perStep));
+  SmallVector<At> steps;
+  SmallVector<Value> lefts;
+  walks_.clear();
+  for (int64_t i = 0; i < together / perStep; ++i)
+    for (At at{step, i}; at.half < (arePairs ? halvesOfStep() : 1); ++at.half) {
+      steps.push_back(at);
+      lefts.push_back(arePairs ? leftPair(inPairs(left).front(), at, true, stage.lanes)
+                               : leftLanes(left, at, stage.lanes));
+    }
+  walks_.clear();
+  SmallVector<Value> next;
+  for (auto [vector, sum] : llvm::enumerate(turns.getRegionIterArgs())) {
+    SmallVector<Value> columns;
+    for (Value row : ArrayRef(rows).slice(vector * stage.lanes, stage.lanes)) {
+      Value at = bytes(row, offset);
+      columns.push_back(loadAs(type, at, bytesOf(buffer.dtype)));
+      LLVM::Prefetch::create(b, bytes(at, ahead), 0, 3, 1);
+    }
+    columns = transposeLanes(std::move(columns));
+    auto right = [&](At at) {
+      auto i = static_cast<size_t>(at.step);
+      if (!arePairs)
+        return columns[i];
+      return areNarrow ? stepOf(columns[i], at) : joinStep(at, true, [&](bool upper) {
+        return toFactors(columns[2 * i + (upper ? 1 : 0)]);
+      });
+    };
+    Value now = sum;
+    for (auto [factor, at] : llvm::zip(lefts, steps))
+      now = arePairs ? addStep(factor, right(at), now) : multiplyAdd(factor, right(at), now);
+    next.push_back(now);
+  }
+  scf::YieldOp::create(b, next);
+  return SmallVector<Value>(turns.getResults());
+}
+
 /// The loop of one record.
 void Emitter::emitTurned(const Stage &stage) {
   forRanges(stage, [&](ArrayRef<std::pair<Value, Value>> ranges) { emitTurned(stage, ranges); });

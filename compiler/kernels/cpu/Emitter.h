@@ -76,6 +76,7 @@ private:
                  llvm::function_ref<llvm::SmallVector<Value>(mlir::ValueRange)> pass);
   void emitStages(unsigned from, unsigned to, Value begin, Value end);
   void emitStage(const Stage &stage, Value begin, Value end);
+  void emitLoopOfRecord(const Stage &stage);
   void emitLoop(const Stage &stage, Value begin, Value end);
   void emitReduce(const Stage &stage, Value begin, Value end);
   void reduceLast(const Stage &stage, const std::vector<Dim> &space);
@@ -254,6 +255,8 @@ private:
   void emitTile(const Stage &stage, int64_t rows, const Tile &tile, llvm::ArrayRef<Turn> turns,
                 llvm::function_ref<std::vector<Value>(int64_t row)> enterRow);
   Operand operandAt(Value value, const View &view, const Place &place, int k);
+  Operand rightAt(const Stage &stage, const ProductSegment &segment, const Place &place, int k,
+                  bool lies);
   /// A step of a run over k. The loop is unrolled: the first step of the turn, and how many before
   /// it there are in the turn. Apart, since what is constant costs no instruction.
   struct At {
@@ -346,6 +349,12 @@ private:
 
   // EmitTurned.cpp
   llvm::SmallVector<Value> transposeLanes(llvm::SmallVector<Value> rows);
+  Value hasOneRow(const Stage &products);
+  llvm::SmallVector<Value> eitherWay(const Stage &stage, mlir::TypeRange types,
+                                     llvm::function_ref<llvm::SmallVector<Value>(bool lies)> body);
+  llvm::SmallVector<Value> emitTurnedChain(const Stage &stage, const Operand &left, Value first,
+                                           Value end, const std::vector<Value> &index, Value column,
+                                           llvm::ArrayRef<Value> sums);
   void emitTurned(const Stage &stage);
   void emitTurned(const Stage &stage, llvm::ArrayRef<std::pair<Value, Value>> ranges);
 

@@ -62,6 +62,7 @@ LayoutPlanner::LayoutPlanner(ir::BlockOp block, const rt::Target &target,
                              NumericClass numericClass)
     : target_(target), tuning_(tuning), dispatch_(numericClass, without, tuning.implementation),
       serpentine_(!without.contains(kSerpentineSwitch)), flatRows_(!without.contains("flat-rows")),
+      readsLying_(!without.contains("lying-operands")),
       packMatrices_(!without.contains("pack-matrices")), layout_(std::make_shared<Layout>()),
       plan_(makePlan(block, without)) {}
 
@@ -189,6 +190,7 @@ int LayoutPlanner::turnedAxis(const kernels::Stage &of, const Stage &stage) {
 
 Kernel LayoutPlanner::run() {
   layOutStages();
+  findLyingOperands();
   chooseBlocks();
   takeRawWeights();
   groupStages();

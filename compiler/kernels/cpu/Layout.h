@@ -117,8 +117,18 @@ struct Stage {
   /// its last axis, which is another one; -1: none, or nothing is gained by blocks
   /// (EmitTurned.cpp).
   int turnedAxis = -1;
+  /// Loop: number of the stage of products whose right operand it lays out or rounds, and which
+  /// reads that where it lies if a record has one row (LyingOperands.cpp); -1: it always runs.
+  int laysOutFor = -1;
 
   // Products
+  /// The right operand before another stage has laid it out or rounded it.
+  struct Lying {
+    mlir::Value value;
+    View view;   ///< over the index space of the product
+    bool turned; ///< k is the innermost axis, not the columns
+  };
+  std::optional<Lying> lying;
   bool rowsAreRecords;
   int rowAxis;             ///< else: the axis whose places are the rows of a tile; -1: one row
   int rowBlock;            ///< of the plan, or -1

@@ -49,6 +49,10 @@ private:
   bool computesGroupsInTurn(const Stage &stage) const;
   bool endsRowBlockAlone(const Stage &stage) const;
 
+  // LyingOperands.cpp
+  std::optional<Stage::Lying> lyingOperandOf(const Stage &stage) const;
+  void findLyingOperands();
+
   // Chunks.cpp
   int64_t rowBytes(const Stage &stage) const;
   int64_t ownBytes() const;
@@ -69,7 +73,7 @@ private:
   Dispatch dispatch_;
   const rt::Library *library_ = nullptr; ///< that computes products of the block
   llvm::DenseMap<mlir::Value, std::vector<Verdict>> verdicts_;
-  bool serpentine_, flatRows_, packMatrices_;
+  bool serpentine_, flatRows_, readsLying_, packMatrices_;
   std::shared_ptr<Layout> layout_;
   const Plan &plan_;
 };
