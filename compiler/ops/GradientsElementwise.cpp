@@ -105,6 +105,7 @@ void addElementwiseGradients(GradientRules &rules) {
                                "tokens",
                                "scalar",
                                "token_tensor",
+                               "number_above",
                                "uniform_first",
                                "uniform_second",
                                "detach",

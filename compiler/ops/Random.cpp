@@ -1,17 +1,20 @@
 //===- Random.cpp - Random tensors ----------------------------------------===//
 //
 // In source: random, random_normal, dropout, sample. The key, an i64, is the last operand before
-// extents. For kernels: uniform_first and uniform_second (indices, key), the first and the second
-// word of Philox at each index as a number in [0, 1). An element follows from the key and its
-// row-major number alone.
+// extents. For kernels: uniform_first and uniform_second (low, high, key), the first and the second
+// word of Philox at each number of two words as a number in [0, 1), and number_above, from which
+// the upper words come. An element follows from the key and its row-major number alone.
 //
 //===----------------------------------------------------------------------===//
 
+#include "compiler/ops/Elementwise.h"
 #include "compiler/ops/Expand.h"
 #include "compiler/ops/Lanes.h"
 #include "compiler/ops/Philox.h"
 #include "compiler/ops/Reference.h"
 #include "compiler/ops/Shape.h"
+
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 
 namespace sheaf::ops {
 namespace {
@@ -29,12 +32,14 @@ constexpr double kUnit = 1.0 / (1 << kBits);
 
 double uniform(int64_t key, int64_t index, size_t word) {
   auto bits = static_cast<uint64_t>(key);
-  PhiloxWords words = philox({static_cast<uint32_t>(index), 0, 0, 0},
-                             {static_cast<uint32_t>(bits), static_cast<uint32_t>(bits >> 32)});
+  auto number = static_cast<uint64_t>(index);
+  PhiloxWords words =
+      philox({static_cast<uint32_t>(number), static_cast<uint32_t>(number >> 32), 0, 0},
+             {static_cast<uint32_t>(bits), static_cast<uint32_t>(bits >> 32)});
   return (words[word] >> (32 - kBits)) * kUnit;
 }
 
-Value emitUniform(lanes::Builder &b, Value index, Value key, size_t word) {
+Value emitUniform(lanes::Builder &b, Value index, Value above, Value key, size_t word) {
   mlir::Type type = index.getType();
   auto constant = [&](uint32_t value) {
     return lanes::intConstant(b, type, static_cast<int32_t>(value));
@@ -43,7 +48,7 @@ Value emitUniform(lanes::Builder &b, Value index, Value key, size_t word) {
   Value shift = lanes::intConstant(b, key.getType(), 32);
   Value low = arith::TruncIOp::create(b, type, key);
   Value high = arith::TruncIOp::create(b, type, arith::ShRUIOp::create(b, key, shift).getResult());
-  std::array<Value, 4> counter = {index, constant(0), constant(0), constant(0)};
+  std::array<Value, 4> counter = {index, above, constant(0), constant(0)};
   for (uint32_t round = 0; round < kPhiloxRounds; ++round) {
     auto a = arith::MulUIExtendedOp::create(b, counter[0], constant(kPhiloxFactors[0]));
     auto c = arith::MulUIExtendedOp::create(b, counter[2], constant(kPhiloxFactors[1]));
@@ -60,44 +65,90 @@ Value emitUniform(lanes::Builder &b, Value index, Value key, size_t word) {
 void addUniform(std::vector<Op> &ops, const std::string &name, size_t word) {
   Op op;
   op.name = name;
-  op.summary = "a random number in [0, 1) for each index";
-  op.params = {{"indices", ParamKind::Tensor}, {"key", ParamKind::Key}};
+  op.summary = "a random number in [0, 1) for each number of two words";
+  op.params = {{"low", ParamKind::Tensor}, {"high", ParamKind::Tensor}, {"key", ParamKind::Key}};
   op.internal = true;
-  op.shape = [name](std::span<const OperandType> operands, const Attrs &, const DimOracle &) {
-    const TensorType *type = operands[0].tensor();
-    if (!type || type->dtype != DType::I32)
-      return ShapeResult::fail("cannot apply '" + name + "' to " + describe(operands[0]), 0);
-    return ShapeResult::ok({DType::F32, type->dims, {}});
+  op.shape = [name](std::span<const OperandType> operands, const Attrs &, const DimOracle &oracle) {
+    const TensorType *low = operands[0].tensor(), *high = operands[1].tensor();
+    BroadcastMismatch mismatch;
+    std::optional<std::vector<Dim>> dims;
+    if (low && high && low->dtype == DType::I32 && high->dtype == DType::I32)
+      dims = broadcastDims(low->dims, high->dims, oracle, mismatch);
+    if (!dims)
+      return ShapeResult::fail("cannot apply '" + name + "' to " + describe(operands[0]) + " and " +
+                                   describe(operands[1]),
+                               0);
+    return ShapeResult::ok({DType::F32, *dims, {}});
   };
   op.reference = [word](const RefTensors &operands, const Attrs &, const Arithmetic &,
                         std::span<RefTensor> results) {
-    for (size_t i = 0; i < results[0].data.size(); ++i)
-      results[0].data[i] =
-          uniform(operands[1].key, static_cast<int64_t>(operands[0].data[i]), word);
+    size_t next = 0;
+    forEachIndex(results[0].shape, [&](const std::vector<int64_t> &index) {
+      auto wordOf = [&](const RefTensor &of) {
+        return static_cast<uint32_t>(static_cast<int64_t>(broadcastAt(of, index)));
+      };
+      uint64_t number = static_cast<uint64_t>(wordOf(operands[1])) << 32 | wordOf(operands[0]);
+      results[0].data[next++] = uniform(operands[2].key, static_cast<int64_t>(number), word);
+    });
     return std::string();
   };
   op.batch = Elementwise{[word](lanes::Builder &b, mlir::ValueRange x) -> Value {
-    return emitUniform(b, x[0], x[1], word);
+    return emitUniform(b, x[0], x[1], x[2], word);
   }};
   ops.push_back(std::move(op));
 }
 
-/// The row-major numbers of the elements of a tensor with these extents.
-Value numbers(ExpandBuilder &b, const std::vector<Extent> &dims) {
-  if (dims.empty())
-    return number(b, 0, DType::I32);
-  Value index = applyOne(b, "iota", {}, {{"size", dims[0]}});
-  for (size_t axis = 1; axis < dims.size(); ++axis) {
-    Value outer = insertAxis(b, index, static_cast<int64_t>(axis));
-    Value extent = promote(b, extentValue(b, dims[axis]), DType::I32);
+/// The upper word of `number * extent + inner`, of a number of two words.
+void addNumberAbove(std::vector<Op> &ops) {
+  ElementwiseSpec spec;
+  spec.name = "number_above";
+  spec.summary = "the upper word of a row-major number: of high and low times an extent, and inner";
+  spec.params = {"high", "low", "extent", "inner"};
+  spec.accepts = Elements::Numbers;
+  spec.evalInt = [](std::span<const uint64_t> x) {
+    auto word = [&](size_t i) { return static_cast<uint64_t>(static_cast<uint32_t>(x[i])); };
+    return ((word(1) * word(2) + word(3)) >> 32) + word(0) * word(2);
+  };
+  spec.emit = [](lanes::Builder &b, mlir::ValueRange x) -> Value {
+    auto product = arith::MulUIExtendedOp::create(b, x[1], x[2]);
+    auto sum = arith::AddUIExtendedOp::create(b, product.getLow(), x[3]);
+    Value carry = arith::ExtUIOp::create(b, x[0].getType(), sum.getOverflow());
+    Value above = lanes::add(b, lanes::mul(b, x[0], x[2]), product.getHigh());
+    return lanes::add(b, above, carry);
+  };
+  ops.push_back(elementwiseOp(std::move(spec)));
+  ops.back().internal = true;
+}
+
+/// The lower and the upper words of the row-major numbers of the elements of a tensor with these
+/// extents.
+std::pair<Value, Value> numbers(ExpandBuilder &b, const std::vector<Extent> &dims) {
+  Value low = number(b, 0, DType::I32), high = low;
+  int64_t most = 1; // elements so far; -1: it is not known that they are no more than a word counts
+  for (size_t axis = 0; axis < dims.size(); ++axis) {
     Value inner = applyOne(b, "iota", {}, {{"size", dims[axis]}});
-    index = applyOne(b, "add", {applyOne(b, "mul", {outer, extent}), inner});
+    std::optional<int64_t> known = mlir::getConstantIntValue(dims[axis]);
+    most = known && most >= 0 && *known <= (int64_t{1} << 32) / std::max<int64_t>(most, 1)
+               ? most * *known
+               : -1;
+    if (axis == 0) {
+      low = inner; // an extent counts to 2^31
+      continue;
+    }
+    Value outer = insertAxis(b, low, static_cast<int64_t>(axis));
+    Value extent = promote(b, extentValue(b, dims[axis]), DType::I32);
+    if (most < 0) {
+      Value above = rankOf(high) ? insertAxis(b, high, static_cast<int64_t>(axis)) : high;
+      high = applyOne(b, "number_above", {above, outer, extent, inner});
+    }
+    low = applyOne(b, "add", {applyOne(b, "mul", {outer, extent}), inner});
   }
-  return index;
+  return {low, high};
 }
 
 Value uniformNumbers(ExpandBuilder &b, const std::vector<Extent> &dims, Value key) {
-  return applyOne(b, "uniform_first", {numbers(b, dims), key});
+  auto [low, high] = numbers(b, dims);
+  return applyOne(b, "uniform_first", {low, high, key});
 }
 
 //===----------------------------------------------------------------------===//
@@ -113,13 +164,14 @@ double normal(int64_t key, int64_t index, const Arithmetic &arithmetic) {
 }
 
 std::vector<Value> expandNormal(ExpandBuilder &b, ir::ApplyOp op) {
-  Value indices = numbers(b, resultExtents(b, op, 1)), key = op.getOperands()[0];
+  auto [low, high] = numbers(b, resultExtents(b, op, 1));
+  Value key = op.getOperands()[0];
   auto constant = [&](double value) { return number(b, value, DType::F32); };
   // 1 - u is never 0.
-  Value u = applyOne(b, "uniform_first", {indices, key});
+  Value u = applyOne(b, "uniform_first", {low, high, key});
   Value logarithm = applyOne(b, "log", applyOne(b, "sub", {constant(1), u}));
   Value length = applyOne(b, "sqrt", applyOne(b, "mul", {constant(-2), logarithm}));
-  Value v = applyOne(b, "uniform_second", {indices, key});
+  Value v = applyOne(b, "uniform_second", {low, high, key});
   Value angle = applyOne(b, "mul", {constant(2 * M_PI), v});
   return {applyOne(b, "mul", {length, applyOne(b, "cos", angle)})};
 }
@@ -268,6 +320,7 @@ void addSample(std::vector<Op> &ops) {
 } // namespace
 
 void addRandom(std::vector<Op> &ops) {
+  addNumberAbove(ops);
   addUniform(ops, "uniform_first", 0);
   addUniform(ops, "uniform_second", 1);
   addDrawn(

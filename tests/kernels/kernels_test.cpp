@@ -752,9 +752,13 @@ sheaf.block @d args(2) {
   %m = sheaf.apply "add"(%r, %c) {} : (tensor<?x1xi32>, tensor<3xi32>) -> tensor<?x3xi32>
   %s = sheaf.apply "scalar"(%zero) {} : (i64) -> tensor<i64>
   %t = sheaf.apply "i32"(%s) {} : (tensor<i64>) -> tensor<i32>
-  %u = sheaf.apply "uniform_first"(%i, %key) {} : (tensor<?xi32>, i64) -> tensor<?xf32>
-  %v = sheaf.apply "uniform_second"(%m, %key) {} : (tensor<?x3xi32>, i64) -> tensor<?x3xf32>
-  %w = sheaf.apply "uniform_first"(%t, %key) {} : (tensor<i32>, i64) -> tensor<f32>
+  %big = arith.constant 1431655765 : i64
+  %e0 = sheaf.apply "scalar"(%big) {} : (i64) -> tensor<i64>
+  %e = sheaf.apply "i32"(%e0) {} : (tensor<i64>) -> tensor<i32>
+  %h = sheaf.apply "number_above"(%t, %r, %e, %c) {} : (tensor<i32>, tensor<?x1xi32>, tensor<i32>, tensor<3xi32>) -> tensor<?x3xi32>
+  %u = sheaf.apply "uniform_first"(%i, %t, %key) {} : (tensor<?xi32>, tensor<i32>, i64) -> tensor<?xf32>
+  %v = sheaf.apply "uniform_second"(%m, %h, %key) {} : (tensor<?x3xi32>, tensor<?x3xi32>, i64) -> tensor<?x3xf32>
+  %w = sheaf.apply "uniform_first"(%t, %t, %key) {} : (tensor<i32>, tensor<i32>, i64) -> tensor<f32>
   %y = sheaf.apply "mul"(%x, %u) {} : (tensor<?xf32>, tensor<?xf32>) -> tensor<?xf32>
   sheaf.yield %u, %v, %w, %y : tensor<?xf32>, tensor<?x3xf32>, tensor<f32>, tensor<?xf32>
 })";

@@ -404,8 +404,14 @@ TEST(References, Random) {
     return (philox({index, 0, 0, 0}, {0xa4093822, 0x299f31d0})[word] >> 8) * 0x1p-24;
   };
   RefTensor k = hostInt(key);
-  EXPECT_EQ(value("uniform_first", {i32({0, 7}), k}), (V{unit(0, 0), unit(7, 0)}));
-  EXPECT_EQ(value("uniform_second", {i32({-1}), k}), V{unit(0xffffffff, 1)});
+  EXPECT_EQ(value("uniform_first", {i32({0, 7}), i32({0}), k}), (V{unit(0, 0), unit(7, 0)}));
+  EXPECT_EQ(value("uniform_second", {i32({-1}), i32({0}), k}), V{unit(0xffffffff, 1)});
+  // Numbers of more than a word, as row 70,000 of 65,537 columns has them.
+  EXPECT_EQ(value("number_above", {i32({0}), i32({70000}), i32({65537}), i32({65535})}), V{1});
+  EXPECT_EQ(value("number_above", {i32({3}), i32({-1}), i32({16}), i32({15})}), V{3 * 16 + 15});
+  EXPECT_EQ(value("number_above", {i32({0}), i32({-1}), i32({1}), i32({1})}), V{1});
+  double above = (philox({5, 1, 0, 0}, {0xa4093822, 0x299f31d0})[0] >> 8) * 0x1p-24;
+  EXPECT_EQ(value("uniform_first", {i32({5}), i32({1}), k}), V{above});
   EXPECT_EQ(value("random", {k}, "dims=[2, 2]"),
             (V{unit(0, 0), unit(1, 0), unit(2, 0), unit(3, 0)}));
   expectNear(value("random_normal", {k}, "dims=[]"),
