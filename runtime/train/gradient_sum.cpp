@@ -69,10 +69,14 @@ void GradientSum::reserve(size_t parts) {
 }
 
 void GradientSum::keepOnly(size_t parts) {
-  size_t nodes = std::max<size_t>(nodesFor(parts), 1); // the sum of none is one of them
-  for (size_t i = nodes; i < nodes_.size(); ++i)
-    drop(*nodes_[i]);
-  nodes_.resize(std::min(nodes, nodes_.size()));
+  while (nodes_.size() > nodesFor(parts)) {
+    drop(*nodes_.back());
+    nodes_.pop_back();
+  }
+  if (nodes_.empty()) { // the sum of none
+    take();
+    used_ = 0;
+  }
 }
 
 /// Adds gradients to sums where they are, or clears these there.
@@ -133,7 +137,10 @@ void GradientSum::addTo(Node &node, std::span<const ParamGradient> gradients) {
 
 /// A part by itself is 0 + its gradients: no sum holds a -0, so adding 0 changes none.
 void GradientSum::add(std::span<const ParamGradient> gradients) {
-  if (used_ > firstOpen() && nodes_[used_ - 1]->height == 0) {
+  if (isOpen_) {
+    addTo(hasPieces_ ? *nodes_[used_ - 1] : take(), gradients);
+    hasPieces_ = true;
+  } else if (used_ > 0 && nodes_[used_ - 1]->height == 0) {
     Node &before = *nodes_[used_ - 1];
     addTo(before, gradients);
     before.height = 1;
@@ -152,22 +159,17 @@ void GradientSum::join() {
 }
 
 void GradientSum::joinEqual() {
-  while (used_ - firstOpen() > 1 && nodes_[used_ - 1]->height == nodes_[used_ - 2]->height)
+  while (used_ > 1 && nodes_[used_ - 1]->height == nodes_[used_ - 2]->height)
     join();
 }
 
 void GradientSum::joinAll() {
-  while (used_ - firstOpen() > 1)
+  while (used_ > 1)
     join();
 }
 
 void GradientSum::close() {
-  joinAll();
-  bool any = used_ > firstOpen();
-  opened_.pop_back();
-  if (!any)
-    return;
-  nodes_[used_ - 1]->height = 0;
+  isOpen_ = hasPieces_ = false;
   joinEqual();
 }
 
@@ -198,7 +200,7 @@ void GradientSum::clear(Node &node) {
 void GradientSum::clear() {
   for (; used_ > 0; --used_)
     clear(*nodes_[used_ - 1]);
-  opened_.clear();
+  isOpen_ = hasPieces_ = false;
 }
 
 } // namespace sheaf::rt

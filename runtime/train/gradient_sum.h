@@ -41,8 +41,9 @@ public:
   void keepOnly(size_t parts);
   /// The next part.
   void add(std::span<const ParamGradient> gradients);
-  /// What is added until close() is one part, itself the sum of a tree.
-  void open() { opened_.push_back(used_); }
+  /// What is added until close() is one part: its pieces are added one after the other, so that
+  /// they take one node more, however many they are.
+  void open() { isOpen_ = true; }
   void close();
   /// The sum. What is added after is added to it. Of a device without values on the host
   /// (ParamGradient::data); show() brings them.
@@ -59,7 +60,6 @@ private:
     unsigned height = 0;
   };
 
-  size_t firstOpen() const { return opened_.empty() ? 0 : opened_.back(); }
   static size_t nodesFor(size_t parts) {
     return parts > 1 ? static_cast<size_t>(std::bit_width(parts - 1)) : 0;
   }
@@ -78,7 +78,7 @@ private:
   Session *session_ = nullptr;
   std::vector<std::unique_ptr<Node>> nodes_; ///< the first `used_` are in use; the others are zero
   size_t used_ = 0;
-  std::vector<size_t> opened_; ///< `used_` at each open()
+  bool isOpen_ = false, hasPieces_ = false; ///< hasPieces_: the last node is of the open part
 };
 
 } // namespace sheaf::rt

@@ -103,26 +103,27 @@ std::optional<Trainer::Gradients> Trainer::runAtOnce(size_t begin, size_t end, T
   return gradients.value_or(Gradients());
 }
 
-/// What memory does not hold together is summed half by half: only an instance that is too large by
-/// itself fails.
-void Trainer::addHalves(size_t begin, size_t end, TrainingStep &step) {
-  ++step.halved;
-  size_t middle = begin + (end - begin) / 2;
-  sum_.open();
+/// A part that memory does not hold is summed half by half, and these in turn: only an instance
+/// that is too large by itself fails.
+void Trainer::addInPieces(size_t begin, size_t end, TrainingStep &step) {
   session_.forget();
+  sum_.open();
   sum_.reserve(2);
-  addPart(begin, middle, step);
-  addPart(middle, end, step);
+  addHalves(begin, end, step);
   sum_.close();
 }
 
-void Trainer::addPart(size_t begin, size_t end, TrainingStep &step) {
-  if (stop_.stop_requested())
-    return;
-  if (std::optional<Gradients> gradients = runAtOnce(begin, end, step))
-    sum_.add(*gradients);
-  else
-    addHalves(begin, end, step);
+void Trainer::addHalves(size_t begin, size_t end, TrainingStep &step) {
+  ++step.halved;
+  size_t middle = begin + (end - begin) / 2;
+  for (auto [from, to] : {std::pair(begin, middle), std::pair(middle, end)}) {
+    if (stop_.stop_requested())
+      return;
+    if (std::optional<Gradients> gradients = runAtOnce(from, to, step))
+      sum_.add(*gradients);
+    else
+      addHalves(from, to, step);
+  }
 }
 
 /// Where the parts of these instances begin, and the end of the last: of each mini-batch so many as
@@ -167,7 +168,7 @@ std::optional<Trainer::Gradients> Trainer::runParts(size_t begin, size_t end, bo
     if (!gradients && !mayHalve)
       return std::nullopt;
     if (!gradients)
-      addHalves(places[i], places[i + 1], step);
+      addInPieces(places[i], places[i + 1], step);
     else if (parts == 1)
       return gradients;
     else
@@ -218,23 +219,47 @@ Trainer::Gradients Trainer::runHalving(size_t begin, size_t end, int64_t most, T
   return gradients;
 }
 
+/// The parts of a step, halved where need be; fewer if memory does not hold the sums of so many.
+Trainer::Gradients Trainer::runOrHalve(size_t begin, size_t end, TrainingStep &step) {
+  session_.allowRecompute(true);
+  for (;;) {
+    TrainingStep tried = step;
+    try {
+      Gradients gradients = *runParts(begin, end, /*mayHalve=*/true, tried);
+      step = tried;
+      return gradients;
+    } catch (const OutOfMemory &) {
+      if (parts_ == 1 || next_ == 0) // nothing is lost yet
+        throw;
+      session_.forget(); // what was tried has the memory
+      setParts(parts_ / 2);
+    }
+  }
+}
+
 /// How many parts the memory limit asks for is found out in the first step: from then on it belongs
 /// to the training. Parts of enough instances for large launches cost least; then rows are dropped
 /// and made again, and then come smaller parts, as many as memory holds sums of.
 Trainer::Gradients Trainer::runStep(size_t begin, size_t end, TrainingStep &step) {
   constexpr int64_t kEnough = 16;
   optimizer_.reserve();
-  bool mayDivide = options_.parts == 0 && next_ == 0;
+  if (options_.parts > 0 || next_ > 0) {
+    // How many parts there are belongs to the training, whatever one step has to do without.
+    int64_t parts = parts_;
+    Gradients gradients = runOrHalve(begin, end, step);
+    step.halved += std::exchange(parts_, parts) != parts;
+    return gradients;
+  }
   auto most = std::min<int64_t>(options_.batch, static_cast<int64_t>(end - begin));
-  bool recomputes = !mayDivide || most < 2 * kEnough;
+  bool recomputes = most < 2 * kEnough;
   for (;;) {
-    if (mayDivide && recomputes && parts_ >= most)
+    if (recomputes && parts_ >= most)
       return runHalving(begin, end, most, step);
     TrainingStep tried = step;
     session_.allowRecompute(recomputes);
     std::optional<Gradients> gradients;
     try {
-      gradients = runParts(begin, end, /*mayHalve=*/!mayDivide, tried);
+      gradients = runParts(begin, end, /*mayHalve=*/false, tried);
     } catch (const OutOfMemory &) { // for the sums of so many parts
       if (parts_ == 1)
         throw;

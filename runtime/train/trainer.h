@@ -92,11 +92,12 @@ private:
   /// Gradients of some of the epoch's instances.
   using Gradients = std::span<const ParamGradient>;
   std::optional<Gradients> runAtOnce(size_t begin, size_t end, TrainingStep &step);
-  void addPart(size_t begin, size_t end, TrainingStep &step);
+  void addInPieces(size_t begin, size_t end, TrainingStep &step);
   void addHalves(size_t begin, size_t end, TrainingStep &step);
   std::vector<size_t> cut(size_t begin, size_t end) const;
   std::optional<Gradients> runParts(size_t begin, size_t end, bool mayHalve, TrainingStep &step);
   Gradients runStep(size_t begin, size_t end, TrainingStep &step);
+  Gradients runOrHalve(size_t begin, size_t end, TrainingStep &step);
   Gradients runHalving(size_t begin, size_t end, int64_t most, TrainingStep &step);
   void setParts(int64_t parts);
 

@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <functional>
 #include <limits>
 #include <random>
 
@@ -119,32 +118,35 @@ TEST(Parts, AreSummedByOneTree) {
   }
 }
 
-TEST(Parts, MayBeSumsThemselves) {
+TEST(Parts, MayComeInPieces) {
   Model model = twoParams();
   std::mt19937 random(4);
   GradientSum sum(model);
   for (int round = 0; round < 60; ++round) {
-    std::vector<Part> parts;
-    parts.reserve(200);
-    // Halves of halves, some of them without anything in them.
-    std::function<std::vector<Floats>(int)> add = [&](int depth) -> std::vector<Floats> {
-      if (depth == 0 || random() % 2) {
-        sum.add(parts.emplace_back(random).gradients);
-        return {floatsOf(parts.back().gradients)};
-      }
-      sum.open();
-      std::vector<Floats> all;
-      for (unsigned i = random() % 4; i > 0; --i)
-        for (Floats &each : add(depth - 1))
-          all.push_back(std::move(each));
-      sum.close();
-      return all.empty() ? all : std::vector<Floats>{sumOf(all)};
-    };
     sum.clear();
     std::vector<Floats> all;
-    for (unsigned i = 1 + random() % 7; i > 0; --i)
-      for (Floats &each : add(3))
-        all.push_back(std::move(each));
+    for (unsigned i = 1 + random() % 7; i > 0; --i) {
+      if (random() % 2) {
+        Part part(random);
+        sum.add(part.gradients);
+        all.push_back(floatsOf(part.gradients));
+        continue;
+      }
+      // One after the other; some parts have nothing in them.
+      sum.open();
+      Floats pieces;
+      for (unsigned j = random() % 5; j > 0; --j) {
+        Part piece(random);
+        sum.add(piece.gradients);
+        Floats floats = floatsOf(piece.gradients);
+        pieces.resize(floats.size());
+        for (size_t k = 0; k < floats.size(); ++k)
+          pieces[k] += floats[k];
+      }
+      sum.close();
+      if (!pieces.empty())
+        all.push_back(std::move(pieces));
+    }
     if (!all.empty())
       EXPECT_TRUE(sameBits(floatsOf(sum.gradients()), sumOf(all))) << round;
   }
