@@ -2,7 +2,9 @@
 //
 // Rows that meet one matrix of weights are what kernels are made for: the weights are packed, and
 // products over the same rows are one. So `w @ x`, which is the same with sides changed, becomes
-// `x @ transpose(w)`, and what that leaves transposed is turned back as late as possible. A batch
+// `x @ transpose(w)`, and what that leaves transposed is turned back as late as possible. Of
+// products without weights transpose(v) @ transpose(p) and transpose(k @ transpose(q)) are turned,
+// too: they are p @ v and q @ transpose(k), the form that goes by blocks of rows. A batch
 // of matrices is one matrix or one after the other, and of matrices that an index picks it is the
 // parameter that is transposed.
 //
@@ -129,7 +131,32 @@ private:
       turn(product, "a row reduction takes the matrix as it lies");
     } else if (ofRight && isPick(ofRight) && leftRank >= 2 && fromEnd(left, 2) == 1) {
       reduce(product, ofRight, left, /*turn=*/true);
+    } else if (ofRight && leftRank >= 2 && !batchRule<ops::Product>(product)->leavesOutZeros &&
+               (ofLeft || isTakenTransposed(product.getResult(0)))) {
+      // What follows scores, as in transpose(k @ transpose(q)), goes along rows then.
+      turn(product, "what is transposed around it goes");
     }
+  }
+
+  /// Whether nothing but a transposition takes it, if only after what scales it.
+  static bool isTakenTransposed(Value value) {
+    while (value.hasOneUse()) {
+      auto user = dyn_cast<ir::ApplyOp>(*value.user_begin());
+      if (!user || user->getNumResults() != 1)
+        return false;
+      Value result = user.getResult(0);
+      if (transposedBy(result) == value)
+        return true;
+      bool scales = batchRule<ops::Elementwise>(user) && !operatorOf(user)->draws() &&
+                    llvm::all_of(user.getOperands(), [&](Value operand) {
+                      auto tensor = dyn_cast<RankedTensorType>(operand.getType());
+                      return operand == value || !tensor || tensor.getRank() == 0;
+                    });
+      if (!scales)
+        return false;
+      value = result;
+    }
+    return false;
   }
 
   /// Whether the columns of a matrix of the record are known and leave few lanes over. Then it

@@ -78,6 +78,24 @@ module {
     return %y : tensor<3xf32>
   }
 
+  // transpose(b) @ transpose(a), and transpose(k @ transpose(q)) with a factor inside.
+  // CHECK-LABEL: func.func @turned
+  // CHECK: [[P:%.*]] = sheaf.apply "matmul"(%arg0, %arg1) {} : (tensor<?x5xf32>, tensor<5x7xf32>) -> tensor<?x7xf32>
+  // CHECK: sheaf.apply "transpose"([[P]])
+  // CHECK: [[K:%.*]] = sheaf.apply "transpose"(%arg2)
+  // CHECK: [[S:%.*]] = sheaf.apply "matmul"(%arg0, [[K]]) {} : (tensor<?x5xf32>, tensor<5x9xf32>) -> tensor<?x9xf32>
+  // CHECK: [[Y:%.*]] = sheaf.apply "neg"([[S]])
+  // CHECK: return %{{.*}}, [[Y]]
+  func.func @turned(%a: tensor<?x5xf32>, %b: tensor<5x7xf32>, %k: tensor<9x5xf32>) -> (tensor<7x?xf32>, tensor<?x9xf32>) {
+    %ta = sheaf.apply "transpose"(%a) {axis1 = 0 : i64, axis2 = 1 : i64} : (tensor<?x5xf32>) -> tensor<5x?xf32>
+    %tb = sheaf.apply "transpose"(%b) {axis1 = 0 : i64, axis2 = 1 : i64} : (tensor<5x7xf32>) -> tensor<7x5xf32>
+    %p = sheaf.apply "matmul"(%tb, %ta) {} : (tensor<7x5xf32>, tensor<5x?xf32>) -> tensor<7x?xf32>
+    %s = sheaf.apply "matmul"(%k, %ta) {} : (tensor<9x5xf32>, tensor<5x?xf32>) -> tensor<9x?xf32>
+    %n = sheaf.apply "neg"(%s) {} : (tensor<9x?xf32>) -> tensor<9x?xf32>
+    %t = sheaf.apply "transpose"(%n) {axis1 = 0 : i64, axis2 = 1 : i64} : (tensor<9x?xf32>) -> tensor<?x9xf32>
+    return %p, %t : tensor<7x?xf32>, tensor<?x9xf32>
+  }
+
   // CHECK-LABEL: func.func @of_the_record
   // CHECK: sheaf.apply "matmul"(%arg1, %arg0) {} : (tensor<3x5xf32>, tensor<5xf32>) -> tensor<3xf32>
   func.func @of_the_record(%x: tensor<5xf32>, %m: tensor<3x5xf32>) -> tensor<3xf32> {
