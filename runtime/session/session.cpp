@@ -82,10 +82,13 @@ Session::Impl::Impl(const Model &model, const SessionOptions &given)
   recorder.setComputed(0);
   recorder.tasks.forking =
       options.hostile && options.forking == Forking::Worth ? Forking::Alternately : options.forking;
-  uint64_t bytes = uint64_t(model.paramGranules) * kGranuleBytes;
-  if (!meter.charge(memory.weights, bytes))
-    throw UserError("the memory limit of " + bytesText(meter.limit()) +
-                    " does not hold the weights: " + bytesText(bytes) + " are needed");
+  auto granules = static_cast<uint64_t>(model.paramGranules);
+  for (size_t index = 0; index < model.params.size(); ++index)
+    if (!model.stored && mayKeepPacked(index)) { // an artefact brings all rows
+      paramsGone.insert(index);
+      granules -= granulesOfParam(index);
+    }
+  chargeWeights(granules);
   counters.kernels.resize(model.kernels.size());
   if (model.stored) {
     device->adopt(model.stored->packed);
@@ -130,19 +133,40 @@ void Session::setParam(size_t index, std::span<const uint8_t> rowMajor) {
                         " bytes, given " + std::to_string(rowMajor.size()));
   impl_->weightsChanged = true;
   ++impl_->weightsVersion;
+  if (impl_->paramsGone.erase(index))
+    impl_->chargeWeights(impl_->granulesOfParam(index));
   toRowLayout(desc.shape, desc.dtype, rowMajor.data(), impl_->recorder.rowSpace.address(desc.id));
   impl_->keepPacked(index);
 }
 
+uint64_t Session::Impl::granulesOfParam(size_t param) const {
+  const ParamDesc &desc = model.params[param];
+  return static_cast<uint64_t>(tensorGranules(desc.shape, desc.dtype));
+}
+
+void Session::Impl::chargeWeights(uint64_t granules) {
+  uint64_t bytes = granules * kGranuleBytes;
+  if (meter.charge(memory.weights, bytes))
+    return;
+  bool isFirst = memory.weights.now + memory.packed.now == 0;
+  throw UserError("the memory limit of " + bytesText(meter.limit()) +
+                  " does not hold the weights: " + bytesText(bytes) + " are needed" +
+                  (isFirst ? "" : " beside " + meter.held().text()));
+}
+
+/// Whether a parameter may be there packed alone: its rows are there from when it is set to when it
+/// is packed.
+bool Session::Impl::mayKeepPacked(size_t param) const {
+  return options.weightsStay && !model.training && !model.params[param].isValue;
+}
+
 /// Gives the rows of a parameter back that is read packed only, where the options allow it.
 void Session::Impl::keepPacked(size_t index) {
-  const ParamDesc &desc = model.params[index];
-  if (!options.weightsStay || model.training || desc.isValue || !device->keepPacked(index))
+  if (!mayKeepPacked(index) || !device->keepPacked(index))
     return;
-  auto granules = static_cast<uint64_t>(tensorGranules(desc.shape, desc.dtype));
-  device->release({desc.id, granules});
+  device->release({model.params[index].id, granulesOfParam(index)});
   if (paramsGone.insert(index).second)
-    meter.uncharge(memory.weights, granules * kGranuleBytes);
+    meter.uncharge(memory.weights, granulesOfParam(index) * kGranuleBytes);
 }
 
 /// Throws InternalError where keepPacked() has given its rows back.

@@ -75,12 +75,13 @@ struct Session::Impl {
   std::vector<Outcome> outcomes;
   std::vector<Walk> walks; ///< one an instance, in their order
   bool weightsChanged = true;
-  std::set<size_t> paramsGone; ///< only their packed copies are there (SessionOptions::weightsStay)
-  uint64_t weightsVersion = 0; ///< grows with each change
-  uint64_t weightsOfRun = 0;   ///< the last run's
-  FoldedLaunches folded;       ///< in training: of this mini-batch
-  bool foldedIsStale = true;   ///< in training: the parameters that follow from others
-  bool keptIsStale = false;    ///< results of older weights are kept
+  /// Not set yet, or only their packed copies are there (SessionOptions::weightsStay).
+  std::set<size_t> paramsGone;
+  uint64_t weightsVersion = 0;          ///< grows with each change
+  uint64_t weightsOfRun = 0;            ///< the last run's
+  FoldedLaunches folded;                ///< in training: of this mini-batch
+  bool foldedIsStale = true;            ///< in training: the parameters that follow from others
+  bool keptIsStale = false;             ///< results of older weights are kept
   std::map<uint32_t, uint64_t> buffers; ///< of the device's, that were made: their bytes
   Trace *trace = nullptr;
   uint64_t step = 0;
@@ -98,6 +99,9 @@ struct Session::Impl {
 
   // Weights, and what follows from them alone.
   void packWeights();
+  uint64_t granulesOfParam(size_t param) const;
+  void chargeWeights(uint64_t granules);
+  bool mayKeepPacked(size_t param) const;
   void keepPacked(size_t param);
   void requireRows(size_t param) const;
   void weightsPacked(); ///< by whoever changed them

@@ -209,7 +209,7 @@ TEST(Weights, PackingRowsIsPackingAll) {
           << "use " << i << (factors ? " in bf16" : "");
     }
     // Packed one by one, with what was first there and then again.
-    uint64_t rows = stays.memory().weights.now;
+    uint64_t rows = session.memory().weights.now;
     for (Session *from : {&session, &whole})
       for (size_t i = 0; i < m.model.params.size(); ++i) {
         TensorView view = from->param(i);
@@ -227,6 +227,8 @@ TEST(Weights, PackingRowsIsPackingAll) {
     if (!stays.device().facts().sharesRows)
       continue; // it has a copy of the rows beside the host's
     EXPECT_EQ(rows - stays.memory().weights.now, uint64_t(24 * 64 + 37 * 32) * 4);
+    EXPECT_EQ(stays.memory().weights.peak - stays.memory().weights.now, uint64_t(24 * 64) * 4)
+        << "one at a time";
     EXPECT_THROW(stays.paramRow(w), InternalError);
     EXPECT_THROW(stays.param(v), InternalError);
     EXPECT_NE(stays.paramRow(b), nullptr);
