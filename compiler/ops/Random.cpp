@@ -116,8 +116,16 @@ void addNumberAbove(std::vector<Op> &ops) {
     Value above = lanes::add(b, lanes::mul(b, x[0], x[2]), product.getHigh());
     return lanes::add(b, above, carry);
   };
-  ops.push_back(elementwiseOp(std::move(spec)));
-  ops.back().internal = true;
+  Op op = elementwiseOp(std::move(spec));
+  op.internal = true;
+  op.shape = [broadcast = std::move(op.shape)](std::span<const OperandType> operands,
+                                               const Attrs &attrs, const DimOracle &oracle) {
+    for (const OperandType &operand : operands)
+      if (!operand.tensor() || operand.tensor()->dtype != DType::I32)
+        return ShapeResult::fail("cannot apply 'number_above' to " + describe(operand));
+    return broadcast(operands, attrs, oracle);
+  };
+  ops.push_back(std::move(op));
 }
 
 /// The lower and the upper words of the row-major numbers of the elements of a tensor with these

@@ -4,7 +4,7 @@
 //   if first { encode(x) } else { softmax(x @ keys) @ cache }
 //
 // `keys` is computed where the second arm is taken, and is part of its block. What is worth that
-// goes, with all that takes it: what costs more than a record, and what has extents that the
+// goes, with all that takes it: what costs more than a record, such as products of extents that the
 // program does not know. Light code goes along only where it becomes part of a block of the arm and
 // leaves no operand behind that would be stored for it.
 //
@@ -182,23 +182,23 @@ private:
     });
   }
 
-  /// Whether it costs more than a record of its own would.
+  /// Whether it costs more than a record of its own would: products and the like of extents that
+  /// the program does not know, too.
   bool isWorthIt(Operation *op) {
-    return op
-        ->walk([&](Operation *inner) {
-          if (!isa<ir::ApplyOp>(inner))
-            return WalkResult::advance();
-          auto isUnknown = [](Type type) {
-            auto tensor = dyn_cast<RankedTensorType>(type);
-            return tensor && !tensor.hasStaticShape();
-          };
-          return llvm::any_of(inner->getResultTypes(), isUnknown) ||
-                         llvm::any_of(inner->getOperandTypes(), isUnknown) ||
-                         work_.of(inner) > kRecordWork
-                     ? WalkResult::interrupt()
-                     : WalkResult::advance();
-        })
-        .wasInterrupted();
+    auto visit = [&](Operation *inner) {
+      if (!isa<ir::ApplyOp>(inner))
+        return WalkResult::advance();
+      auto isUnknown = [](Type type) {
+        auto tensor = dyn_cast<RankedTensorType>(type);
+        return tensor && !tensor.hasStaticShape();
+      };
+      bool isLight = batchRule<ops::Elementwise>(inner) || batchRule<ops::Movement>(inner);
+      bool isWorth = work_.of(inner) > kRecordWork ||
+                     (!isLight && (llvm::any_of(inner->getResultTypes(), isUnknown) ||
+                                   llvm::any_of(inner->getOperandTypes(), isUnknown)));
+      return isWorth ? WalkResult::interrupt() : WalkResult::advance();
+    };
+    return op->walk(visit).wasInterrupted();
   }
 
   static std::string nameOf(Operation *op) {

@@ -56,14 +56,24 @@ std::optional<View> compose(const View &view, const View &through) {
   return composed;
 }
 
-/// Whether nothing but a product reads a tensor, which is no result.
-bool isReadOnlyBy(const Plan &plan, const Buffer &buffer, const kernels::Stage &product) {
-  bool isTemporary = buffer.kind == Buffer::Temporary || buffer.kind == Buffer::Scratch;
-  return isTemporary && llvm::all_of(plan.stages, [&](const kernels::Stage &stage) {
-           return llvm::none_of(stage.reads, [&](const Access &read) {
-             return &read.buffer->whole() == &buffer && &stage != &product;
-           });
-         });
+/// Whether nothing reads a tensor, which is no result, but a product as its right operand: no other
+/// stage, nothing that follows the product, and nothing that says which columns rows see.
+bool isRightOperandAlone(const Plan &plan, const Buffer &buffer, const kernels::Stage &stage,
+                         const ProductSegment &segment) {
+  if (buffer.kind != Buffer::Temporary && buffer.kind != Buffer::Scratch)
+    return false;
+  auto isIt = [&](const Buffer *other) { return &other->whole() == &buffer; };
+  if (isIt(plan.bufferOf.lookup(segment.lhs)))
+    return false;
+  for (const RowBlock &block : plan.rowBlocks)
+    if (llvm::any_of(block.limitsRead, isIt))
+      return false;
+  return llvm::all_of(plan.stages, [&](const kernels::Stage &other) {
+    return llvm::all_of(other.reads, [&](const Access &read) {
+      // Only the product's view has k among its axes.
+      return !isIt(read.buffer) || (&other == &stage && read.view == segment.rhsView);
+    });
+  });
 }
 
 /// Whether one row of each of several matrices reads the same right operand: that would be turned
@@ -118,13 +128,14 @@ void LayoutPlanner::findLyingOperands() {
     std::optional<Stage::Lying> lying = lyingOperandOf(stage);
     if (!lying)
       continue;
-    const Product &product = *stage.accumulators.front().product;
-    const Buffer *made = plan_.bufferOf.lookup(product.segments.front().rhs);
+    const ProductSegment &segment = stage.accumulators.front().product->segments.front();
+    const Buffer *made = plan_.bufferOf.lookup(segment.rhs);
     auto maker = llvm::find_if(layout_->stages, [&](const Stage &other) {
       return other.kind == Stage::Loop && other.rowBlock < 0 && other.roots.size() == 1 &&
              other.roots.front().buffer == made;
     });
-    if (maker == layout_->stages.end() || !isReadOnlyBy(plan_, *made, plan_.stages[number]))
+    if (maker == layout_->stages.end() ||
+        !isRightOperandAlone(plan_, *made, plan_.stages[number], segment))
       continue;
     stage.lying = std::move(lying);
     maker->laysOutFor = static_cast<int>(number);
