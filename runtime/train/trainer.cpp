@@ -231,6 +231,8 @@ Trainer::Gradients Trainer::runOrHalve(size_t begin, size_t end, TrainingStep &s
     } catch (const OutOfMemory &) {
       if (parts_ == 1 || next_ == 0) // nothing is lost yet
         throw;
+      step.forwardSeconds = tried.forwardSeconds;
+      step.backwardSeconds = tried.backwardSeconds;
       session_.forget(); // what was tried has the memory
       setParts(parts_ / 2);
     }

@@ -14,6 +14,9 @@
 using namespace mlir;
 
 namespace sheaf::kernels::cpu {
+
+static_assert(Blocking::kLeastTiles > 1, "of one row no right operand is packed, laid out or not");
+
 namespace {
 
 bool isRounding(Value value) {
