@@ -85,4 +85,13 @@ double OperatorWork::of(Operation *apply) {
   return std::max(elements, kVector) * perElement(apply);
 }
 
+bool hasUnknownExtents(Operation *op) {
+  auto isUnknown = [](Type type) {
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    return tensor && !tensor.hasStaticShape();
+  };
+  return llvm::any_of(op->getOperandTypes(), isUnknown) ||
+         llvm::any_of(op->getResultTypes(), isUnknown);
+}
+
 } // namespace sheaf::passes

@@ -25,6 +25,9 @@ private:
   llvm::StringMap<double> perElement_; ///< by name of the operator
 };
 
+/// Whether an operand or a result has an extent that the program does not know.
+bool hasUnknownExtents(mlir::Operation *op);
+
 } // namespace sheaf::passes
 
 #endif // SHEAF_COMPILER_ANALYSIS_OPERATORWORK_H

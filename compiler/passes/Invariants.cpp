@@ -35,15 +35,6 @@ constexpr double kUnknownExtent = 8, kUnknownLength = 4;
 bool isLoop(Operation *op) { return isa<ir::MapOp, ir::FilterOp, ir::FoldOp, ir::ScanOp>(op); }
 bool isBranch(Operation *op) { return isa<scf::IfOp, ir::MatchOp>(op); }
 
-bool hasUnknownExtents(Operation *op) {
-  auto isUnknown = [](Type type) {
-    auto tensor = dyn_cast<RankedTensorType>(type);
-    return tensor && !tensor.hasStaticShape();
-  };
-  return llvm::any_of(op->getOperandTypes(), isUnknown) ||
-         llvm::any_of(op->getResultTypes(), isUnknown);
-}
-
 /// Whether a check may have made it right: of extents, an index, or what a type says of a tensor.
 bool mayNeedCheck(Operation *root) {
   return root

@@ -188,14 +188,8 @@ private:
     auto visit = [&](Operation *inner) {
       if (!isa<ir::ApplyOp>(inner))
         return WalkResult::advance();
-      auto isUnknown = [](Type type) {
-        auto tensor = dyn_cast<RankedTensorType>(type);
-        return tensor && !tensor.hasStaticShape();
-      };
       bool isLight = batchRule<ops::Elementwise>(inner) || batchRule<ops::Movement>(inner);
-      bool isWorth = work_.of(inner) > kRecordWork ||
-                     (!isLight && (llvm::any_of(inner->getResultTypes(), isUnknown) ||
-                                   llvm::any_of(inner->getOperandTypes(), isUnknown)));
+      bool isWorth = work_.of(inner) > kRecordWork || (!isLight && hasUnknownExtents(inner));
       return isWorth ? WalkResult::interrupt() : WalkResult::advance();
     };
     return op->walk(visit).wasInterrupted();

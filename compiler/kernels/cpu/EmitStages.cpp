@@ -223,9 +223,12 @@ void Emitter::emitLoop(const Stage &stage, Value begin, Value end) {
   forEachRecord(begin, end, [&] {
     if (stage.laysOutFor < 0)
       return emitLoopOfRecord(stage);
-    Value isRead = arith::ConstantOp::create(b, b.getBoolAttr(true));
-    Value lies = hasOneRow(layout_.stages[static_cast<size_t>(stage.laysOutFor)]);
-    when(b.createOrFold<arith::XOrIOp>(lies, isRead), [&] { emitLoopOfRecord(stage); });
+    const Stage &products = layout_.stages[static_cast<size_t>(stage.laysOutFor)];
+    if (products.ownRows() == Dim(1))
+      return; // no record has it laid out
+    Value rows = extent(products.ownRows());
+    when(b.createOrFold<arith::CmpIOp>(arith::CmpIPredicate::ne, rows, constant(1)),
+         [&] { emitLoopOfRecord(stage); });
   });
 }
 

@@ -36,20 +36,14 @@ SmallVector<Value> Emitter::transposeLanes(SmallVector<Value> rows) {
   return rows;
 }
 
-/// Whether products of the record at hand have one row, which reads their right operand as it lies.
-Value Emitter::hasOneRow(const Stage &products) {
-  if (products.rowAxis < 0)
-    return arith::ConstantOp::create(b, b.getBoolAttr(true));
-  Value rows = extent(products.shape[static_cast<size_t>(products.rowAxis)]);
-  return b.createOrFold<arith::CmpIOp>(arith::CmpIPredicate::eq, rows, constant(1));
-}
-
 /// What `body` gives for one row of products, as the record at hand has its right operand.
 SmallVector<Value> Emitter::eitherWay(const Stage &stage, TypeRange types,
                                       llvm::function_ref<SmallVector<Value>(bool lies)> body) {
-  if (!stage.lying)
-    return body(false);
-  auto choose = scf::IfOp::create(b, types, hasOneRow(stage), true);
+  if (!stage.lying || stage.ownRows() == Dim(1))
+    return body(stage.lying.has_value());
+  Value isOneRow =
+      b.createOrFold<arith::CmpIOp>(arith::CmpIPredicate::eq, extent(stage.ownRows()), constant(1));
+  auto choose = scf::IfOp::create(b, types, isOneRow, true);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(choose.thenBlock());
   scf::YieldOp::create(b, body(true));
@@ -92,13 +86,14 @@ SmallVector<Value> Emitter::emitTurnedChain(const Stage &stage, const Operand &l
   Value begin = turns.getInductionVar();
   Value offset = mul(begin, constant(bytesOf(buffer.dtype)));
   Value step = perStep == 1 ? begin : arith::DivSIOp::create(b, begin, constant(perStep));
+  InPairs leftPairs = inPairs(left).front();
   SmallVector<At> steps;
   SmallVector<Value> lefts;
   walks_.clear();
   for (int64_t i = 0; i < together / perStep; ++i)
     for (At at{step, i}; at.half < (arePairs ? halvesOfStep() : 1); ++at.half) {
       steps.push_back(at);
-      lefts.push_back(arePairs ? leftPair(inPairs(left).front(), at, true, stage.lanes)
+      lefts.push_back(arePairs ? leftPair(leftPairs, at, true, stage.lanes)
                                : leftLanes(left, at, stage.lanes));
     }
   walks_.clear();

@@ -349,7 +349,6 @@ private:
 
   // EmitTurned.cpp
   llvm::SmallVector<Value> transposeLanes(llvm::SmallVector<Value> rows);
-  Value hasOneRow(const Stage &products);
   llvm::SmallVector<Value> eitherWay(const Stage &stage, mlir::TypeRange types,
                                      llvm::function_ref<llvm::SmallVector<Value>(bool lies)> body);
   llvm::SmallVector<Value> emitTurnedChain(const Stage &stage, const Operand &left, Value first,

@@ -209,6 +209,9 @@ struct Stage {
                        [](const ProductGroup &group) { return group.weightUse >= 0; });
   }
 
+  /// Rows of one record's products that tiles share out, where these are its own.
+  Dim ownRows() const { return rowAxis < 0 ? Dim(1) : shape[static_cast<size_t>(rowAxis)]; }
+
   /// How many rows tiles share out, where every record has as many of its own.
   std::optional<int64_t> knownRows() const {
     if (rowsAreRecords || rowsOfAllRecords || (rowBlock >= 0 && !hasAllRows) || rowAxis < 0 ||

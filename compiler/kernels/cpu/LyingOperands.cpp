@@ -19,11 +19,6 @@ static_assert(Blocking::kLeastTiles > 1, "of one row no right operand is packed,
 
 namespace {
 
-bool isRounding(Value value) {
-  return roleOf(value) == Role::Elementwise &&
-         std::get<ops::Elementwise>(batchRuleOf(value)).factor;
-}
-
 /// The tensor in memory that a value is made of, by views of axes and, if `rounded`, rounding, and
 /// where its places are.
 std::optional<std::pair<Value, View>> madeOf(const Plan &plan, Value value, bool rounded) {
@@ -63,7 +58,7 @@ std::optional<View> compose(const View &view, const View &through) {
 /// stage, nothing that follows the product, and nothing that says which columns rows see.
 bool isRightOperandAlone(const Plan &plan, const Buffer &buffer, const kernels::Stage &stage,
                          const ProductSegment &segment) {
-  if (buffer.kind != Buffer::Temporary && buffer.kind != Buffer::Scratch)
+  if (!buffer.isTemporary())
     return false;
   auto isIt = [&](const Buffer *other) { return &other->whole() == &buffer; };
   if (isIt(plan.bufferOf.lookup(segment.lhs)))
@@ -93,7 +88,7 @@ bool isShared(const Stage &stage, const View &right) {
 
 std::optional<Stage::Lying> LayoutPlanner::lyingOperandOf(const Stage &stage) const {
   bool arePairs = stage.sums == Sums::Pairs;
-  Dim rows = stage.rowAxis < 0 ? Dim(1) : stage.shape[static_cast<size_t>(stage.rowAxis)];
+  Dim rows = stage.ownRows();
   if (stage.kind != Stage::Products || (stage.sums != Sums::Chain && !arePairs) ||
       stage.rowsAreRecords || stage.rowsOfAllRecords || stage.sumsRows || stage.takesTurns ||
       stage.accumulators.size() != 1 || stage.accumulators.front().column != 0 ||

@@ -81,7 +81,7 @@ void Planner::forEachRead(const Stage &stage, llvm::function_ref<void(Value)> vi
 void Planner::shareTemporaries() {
   llvm::DenseMap<const Buffer *, Lifetime> lives;
   for (Buffer &buffer : plan_->buffers)
-    if (buffer.kind == Buffer::Scratch || buffer.kind == Buffer::Temporary)
+    if (buffer.isTemporary())
       lives[&buffer].buffer = &buffer;
   auto use = [&](const Buffer *buffer, int stage) {
     auto life = lives.find(buffer ? &buffer->whole() : nullptr);

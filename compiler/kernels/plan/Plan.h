@@ -59,6 +59,9 @@ struct Buffer {
   int rowBlock = -1;
   size_t blockAxes = 0;
 
+  /// Whether it is needed while a record runs alone.
+  bool isTemporary() const { return kind == Scratch || kind == Temporary; }
+
   /// The memory that it lies in.
   const Buffer &whole() const { return regroups ? regroups->whole() : *this; }
 

@@ -16,10 +16,6 @@ using namespace mlir;
 namespace sheaf::kernels {
 namespace {
 
-bool isTemporary(const Buffer &buffer) {
-  return buffer.kind == Buffer::Temporary || buffer.kind == Buffer::Scratch;
-}
-
 /// Whether a view finds place i along each of the first axes where the stage is at place i.
 bool isAligned(const View &view, size_t axes) {
   if (view.size() < axes)
@@ -161,7 +157,7 @@ private:
   /// Whether nothing but stages of rows writes a tensor, each its own rows, and what reads it reads
   /// the same or sums up the rows.
   bool isLocal(const Buffer &buffer, ArrayRef<Dim> axes) const {
-    if (!isTemporary(buffer) || buffer.dense || buffer.rowBlock >= 0 ||
+    if (!buffer.isTemporary() || buffer.dense || buffer.rowBlock >= 0 ||
         !beginsWith(buffer.shape, axes))
       return false;
     if (llvm::any_of(plan_.rowBlocks, [&](const RowBlock &block) {
@@ -228,7 +224,7 @@ private:
     for (const Root &root : stage.roots) {
       const Buffer *buffer = root.buffer;
       auto readers = readers_.find(buffer);
-      if (!isTemporary(*buffer) || buffer->rowBlock >= 0 || writers_[buffer].size() != 1 ||
+      if (!buffer->isTemporary() || buffer->rowBlock >= 0 || writers_[buffer].size() != 1 ||
           readers == readers_.end())
         return;
       for (unsigned number : readers->second) {

@@ -140,6 +140,10 @@ bool liesEvenly(ArrayRef<Dim> from, ArrayRef<Dim> to) {
 bool isOfFactors(Value value) {
   while (roleOf(value) == Role::View || roleOf(value) == Role::Assemble)
     value = value.getDefiningOp()->getOperand(0);
+  return isRounding(value);
+}
+
+bool isRounding(Value value) {
   return roleOf(value) == Role::Elementwise &&
          std::get<ops::Elementwise>(batchRuleOf(value)).factor;
 }

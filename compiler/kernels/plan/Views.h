@@ -20,6 +20,8 @@ namespace sheaf::kernels {
 
 /// Whether a tensor is rounded factors of products in bf16, wherever these lie.
 bool isOfFactors(mlir::Value value);
+/// Whether the operator that makes a tensor rounds to such factors.
+bool isRounding(mlir::Value value);
 ops::DType dtypeOf(mlir::Value tensor);
 inline bool isUnit(const Dim &dim) { return dim.isConstant() && dim.constant() == 1; }
 
