@@ -152,4 +152,44 @@ std::optional<ExtentSource> extentSource(ir::ApplyOp apply, unsigned result, uns
   return extent ? materialiser.source(*extent) : std::nullopt;
 }
 
+Value ExtentChains::shorten(ir::DimOp dim) {
+  Place place{dim.getTensor(), static_cast<unsigned>(dim.getAxis())};
+  SmallVector<std::pair<Value, unsigned>> passed;
+  while (place.axis) {
+    if (auto known = ends_.find({place.value, *place.axis}); known != ends_.end()) {
+      place = known->second;
+      break;
+    }
+    std::optional<Place> before = stepBack(place.value, *place.axis);
+    if (!before)
+      break;
+    passed.push_back({place.value, *place.axis});
+    place = *before;
+  }
+  for (auto &each : passed)
+    ends_[each] = place;
+  if (passed.empty() && place.value == dim.getTensor())
+    return dim;
+  OpBuilder builder(dim);
+  Value extent = place.value;
+  if (place.axis)
+    extent = ir::DimOp::create(builder, dim.getLoc(), place.value,
+                               builder.getI64IntegerAttr(*place.axis));
+  dim.getResult().replaceAllUsesWith(extent);
+  dim.erase();
+  return extent;
+}
+
+std::optional<ExtentChains::Place> ExtentChains::stepBack(Value tensor, unsigned axis) {
+  if (!cast<RankedTensorType>(tensor.getType()).isDynamicDim(axis))
+    return std::nullopt;
+  auto apply = tensor.getDefiningOp<ir::ApplyOp>();
+  if (!apply)
+    return std::nullopt;
+  auto source = extentSource(apply, cast<OpResult>(tensor).getResultNumber(), axis);
+  if (!source)
+    return std::nullopt;
+  return Place{apply.getOperand(source->operand), source->axis};
+}
+
 } // namespace sheaf::passes

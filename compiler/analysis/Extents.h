@@ -4,7 +4,10 @@
 
 #include "compiler/ir/Program.h"
 
+#include "llvm/ADT/DenseMap.h"
+
 #include <optional>
+#include <utility>
 
 namespace sheaf::passes {
 
@@ -20,6 +23,27 @@ struct ExtentSource {
   std::optional<unsigned> axis;
 };
 std::optional<ExtentSource> extentSource(ir::ApplyOp apply, unsigned result, unsigned axis);
+
+/// Goes back to where extents come from, at once: one operator at a time each would go through
+/// every layer of a stack that stands before it.
+class ExtentChains {
+public:
+  /// Replaces a dim by that of the first tensor which has its extent, or by the host int that it
+  /// is, and gives what it is now.
+  mlir::Value shorten(ir::DimOp dim);
+
+private:
+  /// An axis of a tensor, or a host int with none.
+  struct Place {
+    mlir::Value value;
+    std::optional<unsigned> axis;
+  };
+
+  static std::optional<Place> stepBack(mlir::Value tensor, unsigned axis);
+
+  /// Of tensors, whose makers stay where they are, so that values keep their addresses.
+  llvm::DenseMap<std::pair<mlir::Value, unsigned>, Place> ends_;
+};
 
 } // namespace sheaf::passes
 

@@ -14,6 +14,12 @@ using namespace mlir;
 
 namespace sheaf::passes {
 
+void eraseUnused(ir::BlockOp block) {
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block.getBody().front())))
+    if (!op.hasTrait<OpTrait::IsTerminator>() && op.use_empty())
+      op.erase();
+}
+
 ir::BlockOp BlockTable::intern(ir::BlockOp block, StringRef function) {
   ++uses_;
   std::string key;

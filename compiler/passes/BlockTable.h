@@ -12,6 +12,9 @@
 
 namespace sheaf::passes {
 
+/// Erases the operations of a block that nothing follows from.
+void eraseUnused(ir::BlockOp block);
+
 /// Keeps one block of each structure and names it.
 class BlockTable {
 public:

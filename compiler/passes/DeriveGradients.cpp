@@ -1,10 +1,12 @@
 //===- DeriveGradients.cpp - For every block one that goes back -----------===//
 
+#include "compiler/analysis/Extents.h"
 #include "compiler/analysis/OpQueries.h"
 #include "compiler/analysis/RecordFlow.h"
 #include "compiler/ir/GradientBlock.h"
 #include "compiler/ops/Gradient.h"
 #include "compiler/ops/Make.h"
+#include "compiler/passes/BlockTable.h"
 #include "compiler/passes/KeepOrRecompute.h"
 #include "compiler/passes/Pass.h"
 
@@ -34,9 +36,10 @@ bool isFloatTensor(Type type) {
 class Derivation {
 public:
   /// `dependent`: the arguments that a gradient may be needed of, see RecordFlow::onParameters().
-  Derivation(ir::BlockOp forward, const llvm::BitVector &dependent)
-      : forward_(forward), dependent_(dependent), body_(forward.getBody().front()),
-        builder_(forward.getLoc(), forward) {}
+  /// `keepsFactors`: what only products in bf16 take is kept as they round it (keep-factors).
+  Derivation(ir::BlockOp forward, const llvm::BitVector &dependent, bool keepsFactors)
+      : forward_(forward), dependent_(dependent), keepsFactors_(keepsFactors),
+        body_(forward.getBody().front()), builder_(forward.getLoc(), forward) {}
 
   /// Null when no gradient goes through the block.
   ir::BlockOp run() {
@@ -50,13 +53,14 @@ public:
     IRRewriter rewriter(forward_.getContext());
     DominanceInfo dominance(backward_);
     eliminateCommonSubExpressions(rewriter, dominance, backward_);
-    dropUnused();
+    eraseUnused(backward_);
+    followExtents();
     keepForward();
     narrowProducts();
     turnReductions();
     turnProducts();
     cancelTransposes();
-    dropUnused();
+    eraseUnused(backward_);
     finish();
     return backward_;
   }
@@ -442,6 +446,38 @@ private:
 
   //===--- What is kept ------------------------------------------------------===//
 
+  /// An extent of a tensor follows from those of the block's arguments: for it alone no tensor is
+  /// kept.
+  void followExtents() {
+    ExtentChains chains;
+    llvm::SetVector<ir::DimOp> work;
+    auto collect = [&](Operation *from, Operation *end) {
+      for (Operation *op = from; op != end; op = op->getNextNode())
+        if (auto dim = dyn_cast<ir::DimOp>(op))
+          work.insert(dim);
+    };
+    collect(&backward_.getBody().front().front(), nullptr);
+    while (!work.empty()) {
+      Value extent = chains.shorten(work.pop_back_val());
+      auto dim = extent.getDefiningOp<ir::DimOp>();
+      auto apply = dim ? dim.getTensor().getDefiningOp<ir::ApplyOp>() : ir::ApplyOp();
+      if (!apply)
+        continue;
+      Operation *before = dim->getPrevNode();
+      builder_.setInsertionPoint(dim);
+      Value made =
+          materialiseExtent(builder_, apply, cast<OpResult>(dim.getTensor()).getResultNumber(),
+                            static_cast<unsigned>(dim.getAxis()));
+      if (!made)
+        continue;
+      collect(before ? before->getNextNode() : &backward_.getBody().front().front(), dim);
+      dim.getResult().replaceAllUsesWith(made);
+      work.remove(dim);
+      dim.erase();
+    }
+    builder_.setInsertionPoint(yield_);
+  }
+
   void keepForward() {
     // Inputs of products have to be in memory for the weights' gradients anyway.
     auto isThere = [&](Value copy) {
@@ -452,7 +488,8 @@ private:
     for (Operation &op : backward_.getBody().front())
       if (forward.contains(&op))
         copies.push_back(&op);
-    for (Value copy : chooseKept(copies, isThere)) {
+    auto isFactor = [&](Value copy) { return keepsFactors_ && isTakenAsFactor(copy); };
+    for (Value copy : chooseKept(copies, isThere, isFactor)) {
       Value original = original_.lookup(copy);
       auto it = llvm::find(yielded_, original);
       int64_t number = it - yielded_.begin();
@@ -469,10 +506,25 @@ private:
     body_.getTerminator()->setOperands(yielded_);
   }
 
-  void dropUnused() {
-    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(backward_.getBody().front())))
-      if (&op != yield_.getOperation() && op.use_empty())
-        op.erase();
+  /// Whether nothing takes a value but products that round it, as it is or moved.
+  bool isTakenAsFactor(Value value) const {
+    if (!cast<RankedTensorType>(value.getType()).getElementType().isF32())
+      return false;
+    SmallVector<Value> work{value};
+    llvm::SmallPtrSet<Operation *, 8> seen;
+    while (!work.empty())
+      for (Operation *user : work.pop_back_val().getUsers()) {
+        if (isa<ir::DimOp>(user) || !seen.insert(user).second)
+          continue;
+        auto *product = batchRule<ops::Product>(user);
+        if (product && product->bf16 && !operatorOf(user)->ofFactors.empty() &&
+            llvm::none_of(user->getOperands(), [&](Value v) { return isOfWeights(v); }))
+          continue;
+        if (!batchRule<ops::Movement>(user))
+          return false;
+        llvm::append_range(work, user->getResults());
+      }
+    return true;
   }
 
   //===--- The result --------------------------------------------------------===//
@@ -513,6 +565,7 @@ private:
 
   ir::BlockOp forward_, backward_;
   const llvm::BitVector &dependent_;
+  bool keepsFactors_;
   Block &body_;
   ImplicitLocOpBuilder builder_;
   ir::YieldOp yield_;
@@ -553,11 +606,13 @@ LogicalResult deriveGradients(ModuleOp module, PassContext &context) {
   llvm::StringMap<llvm::BitVector> dependent =
       RecordFlow(module, /*withFolded=*/true)
           .onParameters(module->hasAttr(ops::kInputGradientsAttr));
+  bool keepsFactors = module->hasAttr(ops::kBf16Attr) && !context.isOff("keep-factors") &&
+                      !context.isOff("round-factors");
   for (auto block : llvm::to_vector(module.getOps<ir::BlockOp>())) {
     auto ofBlock = dependent.find(block.getSymName());
     if (ofBlock == dependent.end()) // not recorded where a gradient goes
       continue;
-    Derivation derivation(block, ofBlock->second);
+    Derivation derivation(block, ofBlock->second, keepsFactors);
     ir::BlockOp backward = derivation.run();
     if (!backward)
       continue;

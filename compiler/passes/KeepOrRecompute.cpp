@@ -29,10 +29,10 @@ int64_t unknownExtents(Value value) {
 }
 
 /// The size of a tensor in memory: rows are padded to 64 bytes.
-int64_t bytesOf(Value value) {
+int64_t bytesOf(Value value, bool isFactor) {
   auto type = cast<RankedTensorType>(value.getType());
-  int64_t bytes = rt::dtypeBytes(static_cast<rt::DType>(ops::dtypeOf(value))),
-          likely = kLikelyExtent;
+  ops::DType dtype = isFactor ? ops::DType::BF16 : ops::dtypeOf(value);
+  int64_t bytes = rt::dtypeBytes(static_cast<rt::DType>(dtype)), likely = kLikelyExtent;
   auto multiply = [&](int64_t extent) {
     if (ShapedType::isDynamic(extent))
       extent = std::exchange(likely, kFurtherExtent);
@@ -133,7 +133,8 @@ private:
 } // namespace
 
 llvm::SetVector<Value> chooseKept(ArrayRef<Operation *> copied,
-                                  llvm::function_ref<bool(Value)> isThere) {
+                                  llvm::function_ref<bool(Value)> isThere,
+                                  llvm::function_ref<bool(Value)> isFactor) {
   llvm::SmallPtrSet<Operation *, 32> copies(copied.begin(), copied.end());
   Network network;
   int source = network.addNode(), sink = network.addNode();
@@ -155,7 +156,7 @@ llvm::SetVector<Value> chooseKept(ArrayRef<Operation *> copied,
     auto [it, isNew] = nodes.try_emplace(value);
     if (isNew) {
       it->second = {network.addNode(), network.addNode()};
-      network.addEdge(it->second.in, it->second.out, bytesOf(value));
+      network.addEdge(it->second.in, it->second.out, bytesOf(value, isFactor(value)));
       work.push_back(value);
     }
     return it->second;

@@ -16,9 +16,11 @@ namespace sheaf::passes {
 /// where they are needed, which saves most work.
 ///
 /// `copied`: the operations of the copy, in order. `isThere`: the value is kept in any case.
+/// `isFactor`: it is kept as bf16.
 /// Returns the values to be kept or there, as far as they are needed.
 llvm::SetVector<mlir::Value> chooseKept(llvm::ArrayRef<mlir::Operation *> copied,
-                                        llvm::function_ref<bool(mlir::Value)> isThere);
+                                        llvm::function_ref<bool(mlir::Value)> isThere,
+                                        llvm::function_ref<bool(mlir::Value)> isFactor);
 
 } // namespace sheaf::passes
 

@@ -92,6 +92,8 @@ static const std::vector<PassRecord> &pipeline() {
       PASS(deriveGradientsPass),
       // After the gradients, whose products take the same factors.
       PASS(roundFactorsPass),
+      // After the last pass that makes factors.
+      PASS(keepFactorsPass),
   };
   return passes;
 }

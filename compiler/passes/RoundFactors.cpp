@@ -9,6 +9,7 @@
 
 #include "compiler/analysis/OpQueries.h"
 #include "compiler/ops/Make.h"
+#include "compiler/passes/BlockTable.h"
 #include "compiler/passes/Pass.h"
 
 #include "mlir/IR/IRMapping.h"
@@ -39,17 +40,11 @@ public:
       product.getResult(0).replaceAllUsesWith(sums);
       product->erase();
     }
-    dropUnused();
+    eraseUnused(block_);
     return static_cast<unsigned>(products.size());
   }
 
 private:
-  void dropUnused() {
-    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block_.getBody().front())))
-      if (isa<ir::ApplyOp>(op) && op.use_empty())
-        op.erase();
-  }
-
   /// Whether the operands are the record's own, and rounding them pays: with one row each factor is
   /// taken once, but a right operand that is turned is laid out anew in any case.
   bool takesRounded(ir::ApplyOp product) {
@@ -131,6 +126,8 @@ private:
     for (auto [from, to] : llvm::zip(op->getResults(), moved->getResults())) {
       to.setType(typeOfFactors(from));
       factors_[from] = to;
+      // So that nothing may be left that takes it as it was.
+      from.replaceUsesWithIf(to, [](OpOperand &use) { return isa<ir::DimOp>(use.getOwner()); });
     }
   }
 

@@ -56,64 +56,6 @@ struct FoldDim : OpRewritePattern<ir::DimOp> {
   }
 };
 
-/// Goes back to where extents come from, at once: by FoldDim each would go through every layer of a
-/// stack that stands before it.
-class ExtentChains {
-public:
-  void shorten(func::FuncOp func) {
-    func.walk([&](ir::DimOp dim) { shorten(dim); });
-  }
-
-private:
-  /// An axis of a tensor, or a host int with none.
-  struct Place {
-    Value value;
-    std::optional<unsigned> axis;
-  };
-
-  void shorten(ir::DimOp dim) {
-    Place place{dim.getTensor(), static_cast<unsigned>(dim.getAxis())};
-    SmallVector<std::pair<Value, unsigned>> passed;
-    while (place.axis) {
-      if (auto known = ends_.find({place.value, *place.axis}); known != ends_.end()) {
-        place = known->second;
-        break;
-      }
-      std::optional<Place> before = stepBack(place.value, *place.axis);
-      if (!before)
-        break;
-      passed.push_back({place.value, *place.axis});
-      place = *before;
-    }
-    for (auto &each : passed)
-      ends_[each] = place;
-    if (passed.empty() && place.value == dim.getTensor())
-      return;
-    OpBuilder builder(dim);
-    Value extent = place.value;
-    if (place.axis)
-      extent = ir::DimOp::create(builder, dim.getLoc(), place.value,
-                                 builder.getI64IntegerAttr(*place.axis));
-    dim.getResult().replaceAllUsesWith(extent);
-    dim.erase();
-  }
-
-  static std::optional<Place> stepBack(Value tensor, unsigned axis) {
-    if (!cast<RankedTensorType>(tensor.getType()).isDynamicDim(axis))
-      return std::nullopt;
-    auto apply = tensor.getDefiningOp<ir::ApplyOp>();
-    if (!apply)
-      return std::nullopt;
-    auto source = extentSource(apply, cast<OpResult>(tensor).getResultNumber(), axis);
-    if (!source)
-      return std::nullopt;
-    return Place{apply.getOperand(source->operand), source->axis};
-  }
-
-  /// Of tensors, whose makers stay where they are, so that values keep their addresses.
-  llvm::DenseMap<std::pair<Value, unsigned>, Place> ends_;
-};
-
 //===----------------------------------------------------------------------===//
 // What types say of extents
 //===----------------------------------------------------------------------===//
@@ -466,7 +408,8 @@ LogicalResult simplify(ModuleOp module, PassContext &context) {
   config.setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled);
   IRRewriter rewriter(module.getContext());
   for (auto func : module.getOps<func::FuncOp>()) {
-    ExtentChains().shorten(func);
+    ExtentChains chains;
+    func.walk([&](ir::DimOp dim) { chains.shorten(dim); });
     // Common values found late may open folds; a second round catches nearly all of them. Not
     // converging is no error: every intermediate form is right.
     for (int round = 0; round < 2; ++round) {
