@@ -451,6 +451,9 @@ Value Emitter::pickedAt(const AxisMap &map, const Place &place) {
     // Of an empty tensor as in held().
     return map.indexed.isConstant() ? number : b.createOrFold<arith::MaxSIOp>(constant(0), number);
   }
+  for (const Picked &known : placesOnTheWay_)
+    if (known.names(map))
+      return vector::ExtractOp::create(b, known.place, ArrayRef<int64_t>{place.lane});
   bool isOfRow = row_ && !dependsOn(*map.indexView, place.lanesAxis);
   OpBuilder::InsertionGuard guard(b);
   if (isOfRow) {
@@ -458,7 +461,7 @@ Value Emitter::pickedAt(const AxisMap &map, const Place &place) {
       picked_.clear();
     pickedRow_ = row_;
     for (const Picked &known : picked_)
-      if (known.index == map.index && known.view == *map.indexView && known.size == map.indexed)
+      if (known.names(map))
         return known.place;
     b.setInsertionPoint(row_);
   }

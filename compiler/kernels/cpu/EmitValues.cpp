@@ -114,7 +114,9 @@ Value Emitter::evaluate(Value root, const View &rootView, Scope &scope, bool com
     Value lanes;
     const Buffer *buffer = plan_.bufferOf.lookup(value);
     if (buffer && !(computed && work.size() == 1) && !isComputedAlong(value, view, scope)) {
-      lanes = load(*buffer, view, *scope.place);
+      if (needPlaces(view, scope, need))
+        lanes = load(*buffer, view, *scope.place);
+      placesOnTheWay_.clear();
     } else if (const Product *product = plan_.productOf.lookup(value)) {
       for (auto [i, a] : llvm::enumerate(scope.stage->accumulators))
         if (a.product == product && a.column == view.back().offset.constant())
@@ -147,6 +149,28 @@ Value Emitter::evaluate(Value root, const View &rootView, Scope &scope, bool com
                           " is neither kept nor computed in place");
   }
   return scope.find(root, rootView);
+}
+
+/// Whether the indices of a view that no memory holds are known; they are in placesOnTheWay_ then.
+bool Emitter::needPlaces(const View &view, Scope &scope,
+                         llvm::function_ref<Value(Value, View)> need) {
+  bool areKnown = true;
+  for (const AxisMap &map : view) {
+    if (!map.index || map.mirrored || plan_.bufferOf.contains(map.index))
+      continue;
+    Value lanes = need(map.index, *map.indexView);
+    areKnown &= lanes != nullptr;
+    if (!areKnown)
+      continue;
+    Value last = add(extent(map.indexed), constant(-1));
+    auto type = VectorType::get({scope.place->lanes}, i64_);
+    if (lanes.getType() != type)
+      lanes = arith::ExtSIOp::create(b, type, lanes);
+    lanes = arith::MinSIOp::create(b, lanes, splat(last, scope.place->lanes));
+    lanes = arith::MaxSIOp::create(b, lanes, splat(constant(0), scope.place->lanes));
+    placesOnTheWay_.push_back({map.index, *map.indexView, map.indexed, lanes});
+  }
+  return areKnown;
 }
 
 /// All tensor operands are known.
@@ -255,6 +279,7 @@ Value Emitter::loadLaneByLane(const Buffer &buffer, const Place &place,
     if (place.lanesAxis >= 0) {
       Value &index = at.index[static_cast<size_t>(place.lanesAxis)];
       index = minimum(add(index, constant(lane)), last);
+      at.lane = lane;
     }
     elements.push_back(loadElement(buffer, addressOf(at)));
     if (place.lanesAxis < 0)

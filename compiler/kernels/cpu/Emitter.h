@@ -36,6 +36,7 @@ private:
     std::vector<Value> index;
     int lanesAxis = -1;
     int64_t lanes = kLoopLanes;
+    int64_t lane = 0; ///< which of the vector's it is, of a place of one of them
   };
   /// What evaluating expressions of one place shares.
   struct Scope {
@@ -461,6 +462,7 @@ private:
   Value positionOf(const HostPosition &position);
   Value indexOf(const AxisMap &map, const Place &place);
   Value pickedAt(const AxisMap &map, const Place &place);
+  bool needPlaces(const View &view, Scope &scope, llvm::function_ref<Value(Value, View)> need);
   std::vector<Value> indices(const View &view, const Place &place);
   Value extent(const Dim &dim);
   Value divisor(const Dim &dim);
@@ -515,14 +517,19 @@ private:
   std::vector<mlir::scf::ExecuteRegionOp> apart_; ///< to be moved into functions
   int moved_ = 0;
   mlir::Operation *row_ = nullptr; ///< Scope::row of the expression that is being emitted
-  /// What indices name in that row.
+  /// What indices name, as in that row.
   struct Picked {
     Value index;
     View view;
     Dim size;
     Value place;
+    bool names(const AxisMap &map) const {
+      return index == map.index && view == *map.indexView && size == map.indexed;
+    }
   };
   llvm::SmallVector<Picked> picked_;
+  /// Of the load that is being emitted: what is named by indices that no memory holds, in vectors.
+  llvm::SmallVector<Picked> placesOnTheWay_;
   mlir::Operation *pickedRow_ = nullptr;
   Dim laneExtent_ = 1; ///< extent of the lanes axis of the space being emitted
 };

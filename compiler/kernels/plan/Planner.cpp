@@ -186,7 +186,12 @@ Planner::Reads Planner::read(Value root, bool computed) {
         reads.reshapes.push_back({value, std::move(view)});
       } else if (isByIndices(value)) {
         readWhole(apply.getOperand(0));
-        readWhole(apply.getOperand(1));
+        if (Value index = apply.getOperand(1); !isPlacesOnTheWay(index))
+          readWhole(index);
+        else
+          for (const AxisMap &map : throughView(value, view, *plan_->shapes).second)
+            if (map.index == index)
+              visit(index, *map.indexView);
       } else {
         auto [source, through] = throughView(value, view, *plan_->shapes);
         visit(source, std::move(through));
@@ -215,6 +220,44 @@ Planner::Reads Planner::read(Value root, bool computed) {
     }
   }
   return reads;
+}
+
+bool Planner::isOfFewerAxes(Value value) const {
+  if (Role role = roleOf(value); role != Role::Elementwise && role != Role::View)
+    return false;
+  llvm::SmallVector<Value> work{value};
+  llvm::SmallPtrSet<Value, 16> seen;
+  while (!work.empty()) {
+    Value next = work.pop_back_val();
+    if (!isa<RankedTensorType>(next.getType()) || !seen.insert(next).second)
+      continue;
+    Role role = roleOf(next);
+    bool isLookedUp = role == Role::View && isByIndices(next);
+    bool isMade = role == Role::Elementwise || role == Role::Fill ||
+                  (role == Role::View && !isLookedUp && !isRegrouping(next));
+    auto isFewer = [&](Value v) {
+      return roleOf(v) != Role::Product && shape(v).size() < shape(value).size();
+    };
+    if (next != value && isKept(next)) {
+      if (!isFewer(next))
+        return false;
+    } else if (isMade) {
+      llvm::append_range(work, next.getDefiningOp()->getOperands());
+    } else if (isLookedUp) {
+      if (!isFewer(next.getDefiningOp()->getOperand(0)))
+        return false;
+      work.push_back(next.getDefiningOp()->getOperand(1));
+    } else if (!isFewer(next)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+/// Whether a tensor of indices is computed where they are used: as buckets of the distances of rows
+/// and columns are, which may be many more than what is read or made.
+bool Planner::isPlacesOnTheWay(Value index) const {
+  return options_.fuse && !isKept(index) && shape(index).size() >= 2 && isOfFewerAxes(index);
 }
 
 /// Whether a product sums up rows of a tensor that may be much larger than the sums: such a stage
@@ -492,9 +535,7 @@ bool Planner::settleShared() {
   };
   // To compare numbers of rows and columns takes less than to read from memory what came of it.
   auto isMask = [&](Value value) {
-    return dtypeOf(value) == ops::DType::Bool && roleOf(value) == Role::Elementwise &&
-           llvm::all_of(read(value, true).kept,
-                        [&](auto &read) { return shape(read.first).size() < shape(value).size(); });
+    return dtypeOf(value) == ops::DType::Bool && isOfFewerAxes(value);
   };
   bool changed = false;
   for (auto &[value, stages] : stagesOf)

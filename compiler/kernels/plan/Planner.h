@@ -90,6 +90,9 @@ private:
   /// Whether a reshape takes its elements across rows: then it lies without padding.
   bool isRegroupedAcrossRows(mlir::Value value) const;
   bool isKept(mlir::Value value) const { return kept_.contains(value); }
+  /// Whether it follows from tensors of fewer axes alone, such as numbers of rows and of columns.
+  bool isOfFewerAxes(mlir::Value value) const;
+  bool isPlacesOnTheWay(mlir::Value index) const;
   std::vector<RootSpec> rootsOf(mlir::Value kept);
   std::optional<RootSpec> behindViews(mlir::Value value, mlir::Value target, View view);
   /// Keeps what has to be read from memory. `computed`: the value itself is not read.
