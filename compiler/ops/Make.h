@@ -13,6 +13,9 @@ namespace sheaf::ops {
 inline mlir::Value makeSum(ExpandBuilder &b, mlir::Value x, mlir::Value y) {
   return applyOne(b, "add", {x, y});
 }
+inline mlir::Value makeDifference(ExpandBuilder &b, mlir::Value x, mlir::Value y) {
+  return applyOne(b, "sub", {x, y});
+}
 inline mlir::Value makeElementwiseProduct(ExpandBuilder &b, mlir::Value x, mlir::Value y) {
   return applyOne(b, "mul", {x, y});
 }
@@ -33,6 +36,15 @@ inline mlir::Value makeFilled(ExpandBuilder &b, double value, mlir::RankedTensor
                               mlir::ValueRange dims) {
   mlir::NamedAttribute number = b.getNamedAttr("value", b.getF64FloatAttr(value));
   return ir::ApplyOp::create(b, type, "full", dims, b.getDictionaryAttr(number)).getResult(0);
+}
+/// The ints from 0 on, so many, as i32 or i64.
+inline mlir::Value makeNumbers(ExpandBuilder &b, Extent count, DType dtype) {
+  mlir::Value numbers = applyOne(b, "iota", {}, {{"size", count}});
+  return dtype == DType::I64 ? applyOne(b, "i64", numbers) : numbers;
+}
+/// The parts of x along its first axis at these places, which are there.
+inline mlir::Value makeTaken(ExpandBuilder &b, mlir::Value x, mlir::Value places) {
+  return applyOne(b, "take", {x, places});
 }
 inline mlir::Value makeReshaped(ExpandBuilder &b, mlir::Value x, std::vector<Extent> dims) {
   return applyOne(b, "reshape", x, {{"dims", std::move(dims)}});

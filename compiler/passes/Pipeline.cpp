@@ -48,6 +48,9 @@ static const std::vector<PassRecord> &pipeline() {
       // After the expansions, whose products count too; before the simplification, which finds the
       // views that equal products leave.
       PASS(weightsRightPass),
+      // After the expansions, which check what indices are; before the simplification, which finds
+      // what they have in common.
+      PASS(byDistancePass),
       PASS(simplifyPass),
       // After the expansions, whose products count too, and where weights are known; before
       // anything is made of the operators that it changes.
