@@ -97,10 +97,10 @@ void LayoutPlanner::describe(Kernel &kernel) const {
       tell(std::to_string(stage.passRows) + " rows");
   if (layout_->chunkRecords != INT64_MAX)
     tell(std::to_string(layout_->chunkRecords) + " records");
-  for (const Stage &stage : layout_->stages) {
+  for (auto [number, stage] : llvm::enumerate(layout_->stages)) {
     std::string text;
     llvm::raw_string_ostream os(text);
-    os << "stage " << (&stage - layout_->stages.data()) << ", level " << stage.level << ": ";
+    os << "stage " << number << ", level " << stage.level << ": ";
     switch (stage.kind) {
     case Stage::Loop:
       os << "elementwise over " << describeShape(stage.shape);
@@ -149,6 +149,8 @@ void LayoutPlanner::describe(Kernel &kernel) const {
       break;
     }
     os << "; writes " << stage.roots.size() << " tensor(s)";
+    if (const std::string &why = plan_.stages[number].whole; !why.empty())
+      os << "; what it leaves is kept whole: " << why;
     if (stage.laysOutFor >= 0)
       os << "; not for one row of stage " << stage.laysOutFor << ", which reads it as it lies";
     if (stage.seenAxis >= 0)
@@ -160,7 +162,9 @@ void LayoutPlanner::describe(Kernel &kernel) const {
          << block.end - 1;
       if (stage.sumsRows)
         os << ", adding what these rows give";
-      if (stage.seen != Seen::Nothing)
+      if (!block.seesLess() && number == block.begin)
+        os << ", all columns: no comparison hides any of a row";
+      else if (stage.seen != Seen::Nothing)
         os << ", as far as rows see columns" << (block.masks.empty() ? "" : ", in ranges");
     }
     kernel.remarks.push_back(text);

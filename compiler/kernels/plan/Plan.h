@@ -168,6 +168,8 @@ struct Stage {
   std::vector<ProductGroup> groups;
   std::vector<const Buffer *> argumentRows; ///< that its roots read beside the products, in order
   int rowBlock = -1;                        ///< number among Plan::rowBlocks, or -1
+  /// Of products that leave more than they read and are in no row block: why, for reports.
+  std::string whole;
   /// Of a row block: products that contract its rows. Sums start at zero before the first rows, and
   /// go on with the next ones where they lie.
   bool sumsRows = false;

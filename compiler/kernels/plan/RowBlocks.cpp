@@ -8,6 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "compiler/ir/Place.h"
 #include "compiler/kernels/plan/Planner.h"
 #include "compiler/kernels/plan/SeenColumns.h"
 
@@ -154,34 +155,68 @@ private:
     return stage.shape.size() > axes.size() && beginsWith(stage.shape, axes);
   }
 
+  /// What a tensor cannot be made and used by rows for: itself, or a stage.
+  struct Obstacle {
+    enum Kind { IsResult, IsRegrouped, IsThere, IsTaken, IsWritten, IsRead } kind;
+    unsigned stage = 0; ///< that writes or reads it otherwise
+  };
+
   /// Whether nothing but stages of rows writes a tensor, each its own rows, and what reads it reads
   /// the same or sums up the rows.
-  bool isLocal(const Buffer &buffer, ArrayRef<Dim> axes) const {
-    if (!buffer.isTemporary() || buffer.dense || buffer.rowBlock >= 0 ||
-        !beginsWith(buffer.shape, axes))
-      return false;
-    if (llvm::any_of(plan_.rowBlocks, [&](const RowBlock &block) {
+  bool isLocal(const Buffer &buffer, ArrayRef<Dim> axes) const { return !obstacleOf(buffer, axes); }
+  std::optional<Obstacle> obstacleOf(const Buffer &buffer, ArrayRef<Dim> axes) const {
+    if (!buffer.isTemporary())
+      return Obstacle{buffer.kind == Buffer::Result ? Obstacle::IsResult : Obstacle::IsThere};
+    if (buffer.dense)
+      return Obstacle{Obstacle::IsRegrouped};
+    if (buffer.rowBlock >= 0 || llvm::any_of(plan_.rowBlocks, [&](const RowBlock &block) {
           return llvm::is_contained(block.limitsRead, &buffer);
         }))
-      return false;
+      return Obstacle{Obstacle::IsTaken};
     auto writers = writers_.find(&buffer), readers = readers_.find(&buffer);
-    if (writers == writers_.end() || !llvm::all_of(writers->second, [&](unsigned number) {
-          return wayOf(number, axes) == Way::Rows;
-        }))
-      return false;
-    for (unsigned number : writers->second)
+    if (!beginsWith(buffer.shape, axes) || writers == writers_.end())
+      return Obstacle{Obstacle::IsThere};
+    for (unsigned number : writers->second) {
+      if (wayOf(number, axes) != Way::Rows)
+        return Obstacle{Obstacle::IsWritten, number};
       for (const Root &root : plan_.stages[number].roots)
         if (root.buffer == &buffer && !isAligned(root.view, axes.size()))
-          return false;
+          return Obstacle{Obstacle::IsWritten, number};
+    }
     if (readers == readers_.end())
-      return true;
-    return llvm::all_of(readers->second, [&](unsigned number) {
+      return std::nullopt;
+    for (unsigned number : readers->second) {
       Way way = wayOf(number, axes);
-      return llvm::all_of(accesses_[number], [&](const Access &access) {
-        return access.buffer != &buffer ||
-               finds(way, plan_.stages[number], access.view, axes.size());
-      });
-    });
+      for (const Access &access : accesses_[number])
+        if (access.buffer == &buffer && !finds(way, plan_.stages[number], access.view, axes.size()))
+          return Obstacle{Obstacle::IsRead, number};
+    }
+    return std::nullopt;
+  }
+
+  /// Why what a stage leaves is kept whole, for reports.
+  std::string describe(const Obstacle &obstacle) const {
+    auto place = [&] {
+      auto *op = plan_.stages[obstacle.stage].roots.front().value.getDefiningOp();
+      auto apply = dyn_cast_or_null<ir::ApplyOp>(op);
+      return apply ? apply.getOp().str() + " (" + ir::placeOf(op->getLoc()) + ")"
+                   : std::string("a copy");
+    };
+    switch (obstacle.kind) {
+    case Obstacle::IsResult:
+      return "it is a result of the block";
+    case Obstacle::IsRegrouped:
+      return "a reshape takes its elements across rows";
+    case Obstacle::IsThere:
+      return "it does not begin with these rows";
+    case Obstacle::IsTaken:
+      return "other rows than these need it";
+    case Obstacle::IsWritten:
+      return place() + " does not make it row by row";
+    case Obstacle::IsRead:
+      return place() + " does not read it row by row";
+    }
+    return {};
   }
 
   /// Whether products that leave out zeros have this on their left.
@@ -283,12 +318,33 @@ private:
     if (rows && *rows <= options_.blockRows)
       worth = Worth::WithFirst;
     std::vector<Dim> axes(stage.shape.begin(), stage.shape.end() - 1);
-    if (!llvm::any_of(stage.roots, [&](const Root &root) { return isLocal(*root.buffer, axes); }))
-      return;
+    std::optional<Obstacle> first;
+    bool anyLocal = false;
+    for (const Root &root : stage.roots) {
+      std::optional<Obstacle> obstacle = obstacleOf(*root.buffer, axes);
+      anyLocal |= !obstacle;
+      first = first ? first : obstacle;
+    }
     // What is made for the product may be needed whole elsewhere, before the product can begin.
     for (bool operandsToo : {true, false})
-      if (form(collect(seed, axes, operandsToo), axes, worth))
+      if (anyLocal && form(collect(seed, axes, operandsToo), axes, worth))
         return;
+    if (worth == Worth::Always && leavesMore(stage))
+      plan_.stages[seed].whole =
+          first ? describe(*first) : "other stages need all of its rows at a time";
+  }
+
+  /// Whether products of a stage leave more than they read, as scores may be.
+  static bool leavesMore(const Stage &stage) {
+    auto unknown = [](ArrayRef<Dim> shape) {
+      return llvm::count_if(shape, [](const Dim &dim) { return !dim.isConstant(); });
+    };
+    return stage.kind == Stage::Products && !stage.rowsAreRecords && unknown(stage.shape) >= 2 &&
+           llvm::all_of(stage.accumulators, [&](const Accumulator &each) {
+             return llvm::all_of(each.product->segments, [&](const ProductSegment &segment) {
+               return segment.extent.isConstant();
+             });
+           });
   }
 
   /// The stages that share local tensors with this one, directly or not; without `operandsToo`
