@@ -29,7 +29,8 @@ std::optional<ExtentSource> extentSource(ir::ApplyOp apply, unsigned result, uns
 class ExtentChains {
 public:
   /// Replaces a dim by that of the first tensor which has its extent, or by the host int that it
-  /// is, and gives what it is now.
+  /// is, and gives what it is now. Dims must come in the order of the program, and may only be
+  /// replaced while they are the last that came.
   mlir::Value shorten(ir::DimOp dim);
 
 private:

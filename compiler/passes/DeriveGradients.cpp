@@ -450,32 +450,34 @@ private:
   /// kept.
   void followExtents() {
     ExtentChains chains;
-    llvm::SetVector<ir::DimOp> work;
-    auto collect = [&](Operation *from, Operation *end) {
-      for (Operation *op = from; op != end; op = op->getNextNode())
-        if (auto dim = dyn_cast<ir::DimOp>(op))
-          work.insert(dim);
-    };
-    collect(&backward_.getBody().front().front(), nullptr);
-    while (!work.empty()) {
-      Value extent = chains.shorten(work.pop_back_val());
-      auto dim = extent.getDefiningOp<ir::DimOp>();
-      auto apply = dim ? dim.getTensor().getDefiningOp<ir::ApplyOp>() : ir::ApplyOp();
-      if (!apply)
-        continue;
-      Operation *before = dim->getPrevNode();
-      builder_.setInsertionPoint(dim);
-      Value made =
-          materialiseExtent(builder_, apply, cast<OpResult>(dim.getTensor()).getResultNumber(),
-                            static_cast<unsigned>(dim.getAxis()));
-      if (!made)
-        continue;
-      collect(before ? before->getNextNode() : &backward_.getBody().front().front(), dim);
-      dim.getResult().replaceAllUsesWith(made);
-      work.remove(dim);
-      dim.erase();
+    for (ir::DimOp dim : llvm::to_vector(backward_.getBody().front().getOps<ir::DimOp>())) {
+      SmallVector<ir::DimOp> work{dim};
+      while (!work.empty())
+        followExtent(work.pop_back_val(), chains, work);
     }
     builder_.setInsertionPoint(yield_);
+  }
+
+  /// Adds those that it follows from to `work`.
+  void followExtent(ir::DimOp of, ExtentChains &chains, SmallVector<ir::DimOp> &work) {
+    Operation *before = of->getPrevNode();
+    auto dim = chains.shorten(of).getDefiningOp<ir::DimOp>();
+    auto apply = dim ? dim.getTensor().getDefiningOp<ir::ApplyOp>() : ir::ApplyOp();
+    // It may be a dim that the program took before, which is done.
+    if (!apply || dim->getPrevNode() != before)
+      return;
+    builder_.setInsertionPoint(dim);
+    Value extent =
+        materialiseExtent(builder_, apply, cast<OpResult>(dim.getTensor()).getResultNumber(),
+                          static_cast<unsigned>(dim.getAxis()));
+    if (!extent)
+      return;
+    Operation *first = before ? before->getNextNode() : &backward_.getBody().front().front();
+    for (Operation *op = first; op != dim; op = op->getNextNode())
+      if (auto inner = dyn_cast<ir::DimOp>(op))
+        work.push_back(inner);
+    dim.getResult().replaceAllUsesWith(extent);
+    dim.erase();
   }
 
   void keepForward() {
