@@ -8,15 +8,18 @@ namespace sheaf::ops {
 
 using mlir::Value;
 
+// The last axes first: sums along rows leave little, and go with blocks of these rows
+// (kernels/plan/RowBlocks.cpp).
 Value sumToShapeOf(ExpandBuilder &b, Value gradient, Value x) {
-  while (rankOf(gradient) > rankOf(x))
-    gradient = reduceAxis(b, "reduce_sum", gradient, 0, false);
   auto is1 = [](Value v, int64_t axis) {
     return mlir::cast<mlir::RankedTensorType>(v.getType()).getDimSize(axis) == 1;
   };
-  for (int64_t axis = 0; axis < rankOf(x); ++axis)
-    if (is1(x, axis) && !is1(gradient, axis))
-      gradient = reduceAxis(b, "reduce_sum", gradient, axis, true);
+  int64_t more = rankOf(gradient) - rankOf(x);
+  for (int64_t axis = rankOf(x); axis-- > 0;)
+    if (is1(x, axis) && !is1(gradient, axis + more))
+      gradient = reduceAxis(b, "reduce_sum", gradient, axis + more, true);
+  while (more-- > 0)
+    gradient = reduceAxis(b, "reduce_sum", gradient, more, false);
   return gradient;
 }
 
