@@ -951,6 +951,35 @@ sheaf.block @tr args(2) {
   EXPECT_EQ(seen("matmul"), 0);
 }
 
+TEST(Plans, DifferentMasksHaveBlocksOfTheirOwn) {
+  auto stages = stagesOf(R"(
+sheaf.block @two args(2) {
+^bb0(%a: tensor<?x?xf32>, %v: tensor<?x19xf32>):
+  %n = sheaf.dim %a, 0 : tensor<?x?xf32>
+  %m = sheaf.dim %v, 0 : tensor<?x19xf32>
+  %l = arith.constant 0.0 : f64
+  %zero = sheaf.apply "scalar"(%l) {} : (f64) -> tensor<f32>
+  %rows = sheaf.apply "iota"(%n) {} : (i64) -> tensor<?xi32>
+  %row = sheaf.apply "reshape"(%rows, %n) {} : (tensor<?xi32>, i64) -> tensor<?x1xi32>
+  %column = sheaf.apply "iota"(%m) {} : (i64) -> tensor<?xi32>
+  %far = sheaf.apply "sub"(%column, %row) {} : (tensor<?xi32>, tensor<?x1xi32>) -> tensor<?x?xi32>
+  %away = sheaf.apply "abs"(%far) {} : (tensor<?x?xi32>) -> tensor<?x?xi32>
+  %wide = arith.constant 40 : i64
+  %s = sheaf.apply "scalar"(%wide) {} : (i64) -> tensor<i64>
+  %w = sheaf.apply "i32"(%s) {} : (tensor<i64>) -> tensor<i32>
+  %near = sheaf.apply "le"(%away, %w) {} : (tensor<?x?xi32>, tensor<i32>) -> tensor<?x?xi1>
+  %nearer = sheaf.apply "lt"(%away, %w) {} : (tensor<?x?xi32>, tensor<i32>) -> tensor<?x?xi1>
+  %x = sheaf.apply "where"(%near, %a, %zero) {} : (tensor<?x?xi1>, tensor<?x?xf32>, tensor<f32>) -> tensor<?x?xf32>
+  %y = sheaf.apply "where"(%nearer, %a, %zero) {} : (tensor<?x?xi1>, tensor<?x?xf32>, tensor<f32>) -> tensor<?x?xf32>
+  %p = sheaf.apply "matmul_seen"(%x, %v) {} : (tensor<?x?xf32>, tensor<?x19xf32>) -> tensor<?x19xf32>
+  %q = sheaf.apply "matmul_seen"(%y, %v) {} : (tensor<?x?xf32>, tensor<?x19xf32>) -> tensor<?x19xf32>
+  sheaf.yield %p, %q : tensor<?x19xf32>, tensor<?x19xf32>
+})");
+  EXPECT_EQ(stages.size(), 4U); // the distances are compared where they are needed
+  for (const std::string &stage : stages)
+    EXPECT_NE(stage.find("as far as rows see columns"), std::string::npos) << stage;
+}
+
 TEST(Plans, AProductIsComputedOnce) {
   auto stages = stagesOf(R"(
 sheaf.block @p args(1) {

@@ -126,140 +126,6 @@ std::vector<Planner::RootSpec> Planner::rootsOf(Value kept) {
   return roots;
 }
 
-Planner::Reads Planner::read(Value root, bool computed) {
-  Reads reads;
-  llvm::SmallVector<std::pair<Value, View>> work;
-  llvm::DenseMap<Value, llvm::SmallVector<View, 1>> seen;
-  auto visit = [&](Value value, View view) {
-    auto &views = seen[value];
-    if (llvm::is_contained(views, view))
-      return;
-    views.push_back(view);
-    work.push_back({value, std::move(view)});
-  };
-  auto readWhole = [&](Value value) {
-    keep(value);
-    reads.whole.push_back(value);
-  };
-  visit(root, identityView(shape(root).size()));
-  for (bool isRoot = true; !work.empty(); isRoot = false) {
-    auto [value, view] = work.pop_back_val();
-    bool compute = isRoot && computed;
-    Role role = roleOf(value);
-    if (role == Role::Argument || role == Role::Weight || (!compute && isKept(value))) {
-      reads.kept.push_back({value, std::move(view)});
-      continue;
-    }
-    if (const Product *product = plan_->productOf.lookup(value)) {
-      reads.products.push_back({product, std::move(view)});
-      continue;
-    }
-    auto apply = value.getDefiningOp<ir::ApplyOp>();
-    switch (role) {
-    case Role::Elementwise:
-      if (!llvm::is_contained(reads.elementwise, value))
-        reads.elementwise.push_back(value);
-      // The last one pushed is visited first.
-      for (Value operand : llvm::reverse(apply.getOperands()))
-        if (isa<RankedTensorType>(operand.getType()))
-          visit(operand, throughBroadcast(value, operand, view, *plan_->shapes));
-      break;
-    case Role::Fold:
-      // It takes as long as the list, so it is computed once: by the stage that needs each of its
-      // elements once, or by one of its own.
-      if (!compute && (shape(value) != shape(root) || view != identityView(shape(value).size()))) {
-        keep(value);
-        reads.kept.push_back({value, std::move(view)});
-        break;
-      }
-      if (!llvm::is_contained(reads.elementwise, value))
-        reads.elementwise.push_back(value);
-      for (Value operand : llvm::reverse(apply.getOperands()))
-        visit(operand, view);
-      break;
-    case Role::View: {
-      if (regroupedPart(value)) {
-        keep(value);
-        reads.kept.push_back({value, std::move(view)});
-      } else if (isRegrouping(value)) {
-        keep(apply.getOperand(0));
-        reads.reshapes.push_back({value, std::move(view)});
-      } else if (isByIndices(value)) {
-        readWhole(apply.getOperand(0));
-        if (Value index = apply.getOperand(1); !isPlacesOnTheWay(index))
-          readWhole(index);
-        else
-          for (const AxisMap &map : throughView(value, view, *plan_->shapes).second)
-            if (map.index == index)
-              visit(index, *map.indexView);
-      } else {
-        auto [source, through] = throughView(value, view, *plan_->shapes);
-        visit(source, std::move(through));
-      }
-      break;
-    }
-    case Role::Dot:
-    case Role::Reduction:
-      if (compute) {
-        for (OpOperand &operand : llvm::reverse(apply->getOpOperands()))
-          if (!isa<RankedTensorType>(operand.get().getType()))
-            continue; // an extent
-          else if (readsWhole(value, operand.getOperandNumber()))
-            readWhole(operand.get());
-          else
-            visit(operand.get(), identityView(shape(operand.get()).size()));
-        break;
-      }
-      [[fallthrough]];
-    case Role::Assemble:
-      keep(value);
-      reads.kept.push_back({value, std::move(view)});
-      break;
-    default:
-      break;
-    }
-  }
-  return reads;
-}
-
-bool Planner::isOfFewerAxes(Value value) const {
-  if (Role role = roleOf(value); role != Role::Elementwise && role != Role::View)
-    return false;
-  llvm::SmallVector<Value> work{value};
-  llvm::SmallPtrSet<Value, 16> seen;
-  while (!work.empty()) {
-    Value next = work.pop_back_val();
-    if (!isa<RankedTensorType>(next.getType()) || !seen.insert(next).second)
-      continue;
-    Role role = roleOf(next);
-    bool isLookedUp = role == Role::View && isByIndices(next);
-    bool isMade = role == Role::Elementwise || role == Role::Fill ||
-                  (role == Role::View && !isLookedUp && !isRegrouping(next));
-    auto isFewer = [&](Value v) {
-      return roleOf(v) != Role::Product && shape(v).size() < shape(value).size();
-    };
-    if (next != value && isKept(next)) {
-      if (!isFewer(next))
-        return false;
-    } else if (isMade) {
-      llvm::append_range(work, next.getDefiningOp()->getOperands());
-    } else if (isLookedUp) {
-      if (!isFewer(next.getDefiningOp()->getOperand(0)))
-        return false;
-      work.push_back(next.getDefiningOp()->getOperand(1));
-    } else if (!isFewer(next)) {
-      return false;
-    }
-  }
-  return true;
-}
-
-/// Whether a tensor of indices is computed where they are used: as buckets of the distances of rows
-/// and columns are, which may be many more than what is read or made.
-bool Planner::isPlacesOnTheWay(Value index) const {
-  return options_.fuse && !isKept(index) && shape(index).size() >= 2 && isOfFewerAxes(index);
-}
-
 /// Whether a product sums up rows of a tensor that may be much larger than the sums: such a stage
 /// does nothing else, so that it may go with a block of these rows.
 bool Planner::sumsLargeRows(const Product &product) const {
@@ -366,6 +232,42 @@ Planner::Mode Planner::modeOf(const RootSpec &root, int level, const Product **o
   return mode;
 }
 
+/// Whether it is something that is there, or zero where a mask is false, and nothing takes it but
+/// products that leave out zeros, on their left.
+bool Planner::isMaskedOperand(Value value) const {
+  if (roleOf(value) != Role::Elementwise || !std::get<ops::Elementwise>(batchRuleOf(value)).selects)
+    return false;
+  auto isThere = [&](Value operand) {
+    while (roleOf(operand) == Role::View && !isKept(operand))
+      operand = operand.getDefiningOp()->getOperand(0);
+    Role role = roleOf(operand);
+    return role == Role::Argument || role == Role::Weight || role == Role::Fill ||
+           isKept(operand) || shape(operand).empty();
+  };
+  return llvm::all_of(value.getDefiningOp()->getOperands().drop_front(), isThere) &&
+         llvm::all_of(value.getUsers(), [&](Operation *user) {
+           const Product *product =
+               user->getNumResults() ? plan_->productOf.lookup(user->getResult(0)) : nullptr;
+           return product && product->leavesOutZeros && product->segments.front().lhs == value;
+         });
+}
+
+/// What different masks hide goes into different stages, and so with blocks of rows of its own.
+Value Planner::maskedOperand(const RootSpec &root, int level) {
+  if (isMaskedOperand(root.value))
+    return root.value;
+  Value masked;
+  bool isOne = true;
+  readAlong(root, level, [&](const Reads &reads) {
+    for (auto &[product, view] : reads.products) {
+      Value left = product->segments.front().lhs;
+      isOne &= product->leavesOutZeros && isMaskedOperand(left) && (!masked || masked == left);
+      masked = left;
+    }
+  });
+  return isOne ? masked : Value();
+}
+
 /// A reduction reads from memory what products are made into: all that follows them, if that is
 /// element by element, and so what others make of the same is there as well.
 void Planner::keepForReduction(Value reduction, const Reads &reads) {
@@ -422,7 +324,7 @@ int Planner::place(const RootSpec &root) {
     only = nullptr;
     mode = modeOf(root, level, &only, conflict);
   }
-  StageKey key{level, shape(root.value), mode, only, {}};
+  StageKey key{level, shape(root.value), mode, only, {}, maskedOperand(root, level)};
   if (root.kind == RootSpec::Reduction) {
     key.shape = shape(root.value);
     key.reduction = root.value;
@@ -533,16 +435,19 @@ bool Planner::settleShared() {
   auto isAlongRows = [&](Value value) {
     return !shape(value).empty() && shape(value).back() != Dim(1);
   };
-  // To compare numbers of rows and columns takes less than to read from memory what came of it.
-  auto isMask = [&](Value value) {
-    return dtypeOf(value) == ops::DType::Bool && isOfFewerAxes(value);
-  };
+  // To compute with numbers of rows and columns takes less than to read from memory what came of
+  // it.
+  constexpr ptrdiff_t kMostOfPlaces = 3;
   bool changed = false;
-  for (auto &[value, stages] : stagesOf)
-    if (stages.size() >= 2 && !isMask(value) &&
-        (roleOf(value) == Role::Fold ||
-         llvm::count_if(read(value, true).elementwise, isAlongRows) >= 2))
+  for (auto &[value, stages] : stagesOf) {
+    if (stages.size() < 2)
+      continue;
+    ptrdiff_t length = llvm::count_if(read(value, true).elementwise, isAlongRows);
+    bool isOfPlaces =
+        isOfFewerAxes(value) && (!ops::isFloat(dtypeOf(value)) || length <= kMostOfPlaces);
+    if (!isOfPlaces && (roleOf(value) == Role::Fold || length >= 2))
       changed |= keep(value);
+  }
   return changed;
 }
 

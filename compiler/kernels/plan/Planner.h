@@ -52,6 +52,7 @@ private:
     Mode mode;
     const Product *only; ///< set when products may not share a stage
     mlir::Value reduction;
+    mlir::Value masked; ///< the operand with a mask that it makes, or that its products take
     bool operator==(const StageKey &) const = default;
   };
   /// What evaluating an expression reads and computes.
@@ -90,13 +91,8 @@ private:
   /// Whether a reshape takes its elements across rows: then it lies without padding.
   bool isRegroupedAcrossRows(mlir::Value value) const;
   bool isKept(mlir::Value value) const { return kept_.contains(value); }
-  /// Whether it follows from tensors of fewer axes alone, such as numbers of rows and of columns.
-  bool isOfFewerAxes(mlir::Value value) const;
-  bool isPlacesOnTheWay(mlir::Value index) const;
   std::vector<RootSpec> rootsOf(mlir::Value kept);
   std::optional<RootSpec> behindViews(mlir::Value value, mlir::Value target, View view);
-  /// Keeps what has to be read from memory. `computed`: the value itself is not read.
-  Reads read(mlir::Value value, bool computed);
   bool sumsLargeRows(const Product &product) const;
   bool isSoft(const RootSpec &root, mlir::Value kept, const View &view) const;
   int productLevel(const Product &product) const;
@@ -110,8 +106,17 @@ private:
   bool keepBelow(mlir::Value root, const Product *product, int level);
   /// Visits what a root reads at a level, and what the pieces read that are computed along there.
   void readAlong(const RootSpec &root, int level, llvm::function_ref<void(const Reads &)> visit);
+  bool isMaskedOperand(mlir::Value value) const;
+  mlir::Value maskedOperand(const RootSpec &root, int level);
   Mode modeOf(const RootSpec &root, int level, const Product **only, bool &conflict);
   const std::vector<Dim> &shape(mlir::Value v) const { return plan_->shapes->of(v); }
+
+  // Reads.cpp
+  /// Keeps what has to be read from memory. `computed`: the value itself is not read.
+  Reads read(mlir::Value value, bool computed);
+  /// Whether it follows from tensors of fewer axes alone, such as numbers of rows and of columns.
+  bool isOfFewerAxes(mlir::Value value) const;
+  bool isPlacesOnTheWay(mlir::Value index) const;
 
   // Stages.cpp
   void makeBuffers();
