@@ -1,13 +1,13 @@
 //===- Bench.cpp - How fast a compiled model is ---------------------------===//
 #include "compiler/bench/Bench.h"
 
+#include "compiler/measure/ProcessMemory.h"
 #include "compiler/oracle/Convert.h"
 #include "compiler/oracle/Oracle.h"
 #include "compiler/verify/FlatValue.h"
 
 #include <algorithm>
 #include <array>
-#include <fstream>
 #include <numeric>
 
 namespace sheaf::driver {
@@ -17,16 +17,6 @@ namespace {
 /// In so many places sessions lie for pairs in turn: an even number, for both to move first as
 /// often.
 constexpr int64_t kPlaces = 12;
-
-/// Resident memory of this process.
-double residentMb() {
-  std::ifstream status("/proc/self/status");
-  std::string line;
-  while (std::getline(status, line))
-    if (line.starts_with("VmRSS:"))
-      return std::stod(line.substr(6)) / 1024;
-  return 0;
-}
 
 /// What one repetition cost.
 struct Cost {
@@ -232,7 +222,7 @@ BenchRow Benchmark::run(const BenchCase &what) {
     row.shareOfPeak = row.gflop / (row.msMin * 1e-3 * row.peakGflops);
   double asked = row.records + row.saved;
   row.recordNs = asked > 0 ? row.recordMs * 1e6 / asked : 0;
-  row.rssMb = residentMb();
+  row.rssMb = static_cast<double>(processMemory().now) / (1 << 20);
   return row;
 }
 

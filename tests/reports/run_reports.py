@@ -235,6 +235,8 @@ def artefacts():
                 # An artefact brings its code.
                 assert ("store" in stats) == (what[0] != built)
                 stats.pop("store", None)
+                process = stats.pop("process")
+                assert 0 < process["load_peak"] <= process["peak"]
                 with open(path("t.json")) as stream:
                     trace = json.load(stream)
                 check(trace, "trace")

@@ -164,6 +164,9 @@ int runModel(RunArguments &arguments) {
   }
 
   options.weightsStay = !options.hostile;
+  std::optional<Statistics> statistics;
+  if (!arguments.stats.empty())
+    statistics.emplace(run.model(), run.compiled ? &run.compiled->storeUse() : nullptr);
   rt::Session session(run.model(), options);
   if (run.compiled)
     setWeights(session, arguments.weights, run, /*quiet=*/false);
@@ -173,11 +176,8 @@ int runModel(RunArguments &arguments) {
                                         [&](int64_t i) { return instanceName(run.data, i); });
     session.setTrace(&trace->trace());
   }
-  std::optional<Statistics> statistics;
-  if (!arguments.stats.empty()) {
-    statistics.emplace(run.model(), run.compiled ? &run.compiled->storeUse() : nullptr);
+  if (statistics)
     statistics->watch(session);
-  }
   RecordedReads reads(session, options, [&](rt::Session &reader) {
     if (run.compiled)
       setWeights(reader, arguments.weights, run, /*quiet=*/true);

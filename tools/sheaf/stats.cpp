@@ -58,7 +58,10 @@ std::string Statistics::text(const rt::Session &session, double loadMs, double r
   for (const rt::NamedMemoryKind &kind : rt::kMemoryKinds)
     out += fmt::format("{} {} {}", &kind == rt::kMemoryKinds ? "" : ",", kind.name,
                        bytes((memory.*kind.kind).peak));
-  return out + "\n" + (store_ ? driver::storeText(*store_) : "") +
+  out +=
+      fmt::format("\nthe process at most: {} before the session{}, {} in all\n", bytes(loadPeak_),
+                  store_ ? ", with compiling" : "", bytes(driver::processMemory().peak));
+  return out + (store_ ? driver::storeText(*store_) : "") +
          driver::kernelTable(rows(session), std::nullopt);
 }
 
@@ -114,6 +117,7 @@ std::string Statistics::json(const rt::Session &session, double loadMs, double r
         std::vector<uint64_t>(c.launchSizes.begin(),
                               c.launchSizes.begin() + static_cast<ptrdiff_t>(sizes))},
        {"memory", memory},
+       {"process", {{"load_peak", loadPeak_}, {"peak", driver::processMemory().peak}}},
        {"kernels", driver::kernelsJson(rows(session), std::nullopt)}});
   if (store_)
     report["store"] = driver::storeJson(*store_);

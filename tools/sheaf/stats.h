@@ -3,6 +3,7 @@
 #define SHEAF_TOOLS_SHEAF_STATS_H
 
 #include "compiler/measure/KernelTable.h"
+#include "compiler/measure/ProcessMemory.h"
 #include "compiler/store/Store.h"
 #include "runtime/session/session.h"
 
@@ -13,9 +14,10 @@ namespace sheaf::tool {
 /// Gathers what the mini-batches of a session did, for `--stats`.
 class Statistics {
 public:
-  /// `store`: where the model's code came from; null for artefacts, which bring it.
+  /// Before the session is made. `store`: where the model's code came from; null for artefacts,
+  /// which bring it.
   Statistics(const rt::Model &model, const store::Use *store)
-      : model_(model), store_(store), kernels_(model) {}
+      : model_(model), store_(store), loadPeak_(driver::processMemory().peak), kernels_(model) {}
 
   /// From now on counts what the session forgets while a mini-batch goes on.
   void watch(rt::Session &session) {
@@ -34,6 +36,7 @@ private:
 
   const rt::Model &model_;
   const store::Use *store_;
+  uint64_t loadPeak_; ///< bytes of the process, with compiling and reading
   driver::KernelStatistics kernels_;
 };
 
