@@ -2,6 +2,7 @@
 
 #include "compiler/analysis/SplitGroup.h"
 #include "compiler/analysis/OpQueries.h"
+#include "compiler/ops/Expand.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Builders.h"
@@ -27,29 +28,47 @@ bool isComputedWhereRead(Operation *op) {
   return batchRule<ops::Elementwise>(op) || batchRule<ops::Movement>(op);
 }
 
+/// Whether a tensor has an element for each pair of an instance's rows and columns.
+bool hasPairs(Value value) {
+  return cast<RankedTensorType>(value.getType()).getNumDynamicDims() >= 2;
+}
+
 /// The operators of a group by what they take.
 struct Parts {
   explicit Parts(const Group &group) {
+    // In training the gradient of a weight is summed over where it is looked up, in their order.
+    bool looksUp = !group.front()->getParentOfType<ModuleOp>()->hasAttr(ops::kTrainingAttr);
     for (Operation *op : group) {
       bool isGiven = true, isView = batchRule<ops::Movement>(op) != nullptr;
+      bool isOfPlaces =
+          isComputedWhereRead(op) && !takesList(op) && !moves(op, ops::Movement::Concat);
       for (Value operand : op->getOperands()) {
         Operation *def = operand.getDefiningOp();
         bool isHost = !isa<RankedTensorType, ir::ListType>(operand.getType());
+        bool isOfWeight = isa_and_nonnull<ir::ParamRefOp>(def) || views_.contains(def);
         isGiven &= isHost || isFill(def) || given.contains(def);
-        isView &= isa_and_nonnull<ir::ParamRefOp>(def) || views_.contains(def);
+        isView &= isOfWeight;
+        isOfPlaces &= isHost || isFill(def) || given.contains(def) ||
+                      (looksUp && (isOfWeight || ofPlaces_.contains(def)));
       }
-      bool isScalar = isGiven && cast<RankedTensorType>(op->getResult(0).getType()).getRank() == 0;
+      Value result = op->getResult(0);
+      bool isScalar = isGiven && cast<RankedTensorType>(result.getType()).getRank() == 0;
       if (isGiven)
         given.insert(op);
       if (isView)
         views_.insert(op);
-      (isScalar || isView ? anew : isGiven ? tables : operators).push_back(op);
+      if (isOfPlaces)
+        ofPlaces_.insert(op);
+      bool isAnew = isScalar || isView || (isOfPlaces && hasPairs(result));
+      (isAnew ? anew : isGiven ? tables : operators).push_back(op);
     }
   }
 
   /// What follows from constants and host scalars alone.
   llvm::DenseSet<Operation *> given;
-  /// Scalars that are given, and views of weights. They cost nothing: every piece makes its own.
+  /// Scalars that are given, views of weights, and what is made for each row and column of their
+  /// numbers, such as masks and biases: all of these are computed where they are read, and every
+  /// piece makes its own.
   SmallVector<Operation *> anew;
   /// Other tensors that are given, such as the sines of positions.
   SmallVector<Operation *> tables;
@@ -58,6 +77,7 @@ struct Parts {
 
 private:
   llvm::DenseSet<Operation *> views_;
+  llvm::DenseSet<Operation *> ofPlaces_; ///< computed where it is read, of what is given or weights
 };
 
 /// What a stretch of operators looks like: equal for those that become equal blocks.

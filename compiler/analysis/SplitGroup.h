@@ -13,7 +13,8 @@
 namespace sheaf::passes {
 
 /// The pieces of a group, in order; the group itself when it is not long or has no place to cut.
-/// What several pieces need and costs nothing, scalars and views of weights, is made in each.
+/// What several pieces need and is computed where it is read, such as scalars, views of weights,
+/// masks and biases by distance, is made in each.
 std::vector<Group> splitGroup(const Group &group);
 
 } // namespace sheaf::passes
