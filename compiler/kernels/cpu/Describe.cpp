@@ -163,7 +163,7 @@ void LayoutPlanner::describe(Kernel &kernel) const {
       if (stage.sumsRows)
         os << ", adding what these rows give";
       if (!block.seesLess() && number == block.begin)
-        os << ", all columns: no comparison hides any of a row";
+        os << ", all columns: none is known to add nothing to its rows";
       else if (stage.seen != Seen::Nothing)
         os << ", as far as rows see columns" << (block.masks.empty() ? "" : ", in ranges");
     }

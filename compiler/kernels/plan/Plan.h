@@ -159,6 +159,7 @@ struct Stage {
   std::vector<Dim> shape; ///< iteration space
   std::vector<Root> roots;
   std::vector<Access> reads; ///< also by what it computes along
+  bool masks = false;        ///< it makes the left operand of products that leave out its zeros
 
   // Products
   unsigned method = 0; ///< of all its products

@@ -141,7 +141,8 @@ bool Planner::sumsLargeRows(const Product &product) const {
 /// Whether a stage may compute a kept tensor along with a root that reads it.
 bool Planner::isSoft(const RootSpec &root, Value kept, const View &view) const {
   Role role = roleOf(kept);
-  if (const Product *product = plan_->productOf.lookup(kept); product && sumsLargeRows(*product))
+  if (const Product *product = plan_->productOf.lookup(kept);
+      product && (sumsLargeRows(*product) || maskedOperand(*product)))
     return false;
   if (!options_.fuse || root.kind == RootSpec::Reduction || role == Role::Assemble ||
       turned_.contains(kept) || regroupedPart(kept) || role == Role::Reduction ||
@@ -252,6 +253,12 @@ bool Planner::isMaskedOperand(Value value) const {
          });
 }
 
+/// The left operand of a product that leaves out its zeros, if it is one; else null.
+Value Planner::maskedOperand(const Product &product) const {
+  Value left = product.segments.front().lhs;
+  return product.leavesOutZeros && isMaskedOperand(left) ? left : Value();
+}
+
 /// What different masks hide goes into different stages, and so with blocks of rows of its own.
 Value Planner::maskedOperand(const RootSpec &root, int level) {
   if (isMaskedOperand(root.value))
@@ -260,8 +267,8 @@ Value Planner::maskedOperand(const RootSpec &root, int level) {
   bool isOne = true;
   readAlong(root, level, [&](const Reads &reads) {
     for (auto &[product, view] : reads.products) {
-      Value left = product->segments.front().lhs;
-      isOne &= product->leavesOutZeros && isMaskedOperand(left) && (!masked || masked == left);
+      Value left = maskedOperand(*product);
+      isOne &= left && (!masked || masked == left);
       masked = left;
     }
   });
@@ -291,6 +298,10 @@ int Planner::place(const RootSpec &root) {
   for (auto &[kept, view] : reads.kept)
     if (isKept(kept))
       level = std::max(level, levelOf(kept));
+  llvm::SmallPtrSet<Value, 2> masked;
+  for (auto &[product, view] : reads.products)
+    if (Value left = maskedOperand(*product))
+      masked.insert(left);
   for (auto &[product, view] : reads.products) {
     for (const ProductSegment &segment : product->segments)
       for (Value operand : operandsOf(segment))
@@ -305,7 +316,7 @@ int Planner::place(const RootSpec &root) {
     if (root.kind == RootSpec::Reduction)
       keepForReduction(root.value, reads);
     else if (unshifted != plain || (product->ofWeights && !shape(root.value).back().isConstant()) ||
-             (product->value != root.value && sumsLargeRows(*product)))
+             (product->value != root.value && (sumsLargeRows(*product) || masked.size() > 1)))
       keep(product->value);
   }
   const Product *only = nullptr;

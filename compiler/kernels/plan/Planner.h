@@ -107,6 +107,7 @@ private:
   /// Visits what a root reads at a level, and what the pieces read that are computed along there.
   void readAlong(const RootSpec &root, int level, llvm::function_ref<void(const Reads &)> visit);
   bool isMaskedOperand(mlir::Value value) const;
+  mlir::Value maskedOperand(const Product &product) const;
   mlir::Value maskedOperand(const RootSpec &root, int level);
   Mode modeOf(const RootSpec &root, int level, const Product **only, bool &conflict);
   const std::vector<Dim> &shape(mlir::Value v) const { return plan_->shapes->of(v); }

@@ -60,13 +60,12 @@ public:
   }
 
   void run() {
-    for (unsigned stage = 0; stage < plan_.stages.size(); ++stage)
-      if (blockOf_[stage] < 0 && plan_.stages[stage].kind == Stage::Products)
-        tryFrom(stage, Worth::Always);
+    // What a mask hides from some products, others that meet them may read.
     if (options_.skipUnseen)
-      for (unsigned stage = 0; stage < plan_.stages.size(); ++stage)
-        if (blockOf_[stage] < 0 && plan_.stages[stage].kind == Stage::Loop)
-          tryFrom(stage, Worth::WithBounds);
+      tryFromEach([](const Stage &stage) { return stage.masks; }, Worth::WithBounds);
+    tryFromEach([](const Stage &stage) { return stage.kind == Stage::Products; }, Worth::Always);
+    if (options_.skipUnseen)
+      tryFromEach([](const Stage &stage) { return stage.kind == Stage::Loop; }, Worth::WithBounds);
     if (options_.skipUnseen)
       for (unsigned stage = static_cast<unsigned>(plan_.stages.size()); stage-- > 0;)
         findSeenOf(plan_.stages[stage]);
@@ -303,6 +302,12 @@ private:
       found = static_cast<int>(i);
     }
     return found;
+  }
+
+  void tryFromEach(llvm::function_ref<bool(const Stage &)> isSeed, Worth worth) {
+    for (unsigned stage = 0; stage < plan_.stages.size(); ++stage)
+      if (blockOf_[stage] < 0 && isSeed(plan_.stages[stage]))
+        tryFrom(stage, worth);
   }
 
   /// Tries the rows of what a stage leaves.

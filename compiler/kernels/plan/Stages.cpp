@@ -210,6 +210,7 @@ void Planner::makeStages() {
     stage.shape = key.shape;
     stage.method = key.mode.method;
     stage.rowsAreRecords = key.mode.rowsAreRecords;
+    stage.masks = key.masked && stage.kind == Stage::Loop;
     if (stage.kind == Stage::Products) {
       findAccumulators(stage, roots);
       groupProducts(stage);
