@@ -28,6 +28,9 @@ constexpr std::pair<std::string_view, std::string_view> foreignWords[] = {
     {"val", "a name is introduced with 'let name = value'"},
     {"print", "there is no 'print': what the entry gives is written out"},
     {"const", "a name is introduced with 'let name = value'"},
+    {"inf", "infinity is 1.0 / 0.0"},
+    {"infinity", "infinity is 1.0 / 0.0"},
+    {"nan", "NaN is 0.0 / 0.0"},
 };
 
 /// Methods of other languages' tensors, likewise.

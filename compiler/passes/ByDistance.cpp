@@ -72,15 +72,16 @@ private:
       of_[result] = root;
   }
 
-  /// Of which axis a tensor counts the places, all others being of extent 1.
-  static std::optional<int64_t> countedAxis(Value value) {
+  /// Of which axis a tensor counts the places, all others being of extent 1: among the axes of one
+  /// of `rank` that it is broadcast to.
+  static std::optional<int64_t> countedAxis(Value value, int64_t rank) {
     auto type = cast<RankedTensorType>(value.getType());
     std::optional<int64_t> axis;
     for (int64_t i = 0; i < type.getRank(); ++i)
       if (type.getDimSize(i) != 1) {
         if (axis)
           return std::nullopt;
-        axis = i;
+        axis = rank - type.getRank() + i;
       }
     while (auto apply = value.getDefiningOp<ir::ApplyOp>()) {
       if (auto *fill = batchRule<ops::Fill>(apply))
@@ -95,11 +96,10 @@ private:
   static std::optional<Distance> asDistance(ir::ApplyOp apply) {
     if (!batchRule<ops::Elementwise>(apply)->subtraction)
       return std::nullopt;
-    std::optional<int64_t> plus = countedAxis(apply.getOperand(0)),
-                           minus = countedAxis(apply.getOperand(1));
     int64_t rank = ops::rankOf(apply.getResult(0));
-    if (!plus || !minus || ops::rankOf(apply.getOperand(0)) != rank ||
-        ops::rankOf(apply.getOperand(1)) != rank || *plus == *minus)
+    std::optional<int64_t> plus = countedAxis(apply.getOperand(0), rank),
+                           minus = countedAxis(apply.getOperand(1), rank);
+    if (!plus || !minus || *plus == *minus)
       return std::nullopt;
     return Distance{*plus, *minus};
   }
