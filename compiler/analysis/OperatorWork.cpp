@@ -48,7 +48,7 @@ Type laneType(Type type) {
 
 } // namespace
 
-double OperatorWork::perElement(Operation *apply) {
+double OperatorWork::ofElement(Operation *apply) {
   auto *rule = batchRule<ops::Elementwise>(apply);
   auto [it, isNew] = perElement_.try_emplace(cast<ir::ApplyOp>(apply).getOp(), 1);
   if (!rule || !isNew)
@@ -82,7 +82,7 @@ double OperatorWork::of(Operation *apply) {
     elements = elementsOf(apply->getOperand(0).getType());
   if (batchRule<ops::Fold>(apply))
     elements *= kListElements;
-  return std::max(elements, kVector) * perElement(apply);
+  return std::max(elements, kVector) * ofElement(apply);
 }
 
 bool hasUnknownExtents(Operation *op) {

@@ -18,10 +18,10 @@ class OperatorWork {
 public:
   /// Of one application of a `sheaf.apply`. Extents that are not known count as one.
   double of(mlir::Operation *apply);
+  /// Of one element of an operator that computes each by itself.
+  double ofElement(mlir::Operation *apply);
 
 private:
-  double perElement(mlir::Operation *apply);
-
   llvm::StringMap<double> perElement_; ///< by name of the operator
 };
 

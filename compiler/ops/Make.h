@@ -37,10 +37,9 @@ inline mlir::Value makeFilled(ExpandBuilder &b, double value, mlir::RankedTensor
   mlir::NamedAttribute number = b.getNamedAttr("value", b.getF64FloatAttr(value));
   return ir::ApplyOp::create(b, type, "full", dims, b.getDictionaryAttr(number)).getResult(0);
 }
-/// The ints from 0 on, so many, as i32 or i64.
-inline mlir::Value makeNumbers(ExpandBuilder &b, Extent count, DType dtype) {
-  mlir::Value numbers = applyOne(b, "iota", {}, {{"size", count}});
-  return dtype == DType::I64 ? applyOne(b, "i64", numbers) : numbers;
+/// The ints from 0 on, so many, as i32.
+inline mlir::Value makeNumbers(ExpandBuilder &b, Extent count) {
+  return applyOne(b, "iota", {}, {{"size", count}});
 }
 /// The parts of x along its first axis at these places, which are there.
 inline mlir::Value makeTaken(ExpandBuilder &b, mlir::Value x, mlir::Value places) {
@@ -69,6 +68,10 @@ inline mlir::Value makeTransposed(ExpandBuilder &b, mlir::Value x, int64_t axis,
 }
 /// `size` positions along an axis, which are there.
 inline mlir::Value makePart(ExpandBuilder &b, mlir::Value x, int64_t start, int64_t size,
+                            int64_t axis) {
+  return applyOne(b, "window", x, {{"start", start}, {"size", size}, {"axis", axis}});
+}
+inline mlir::Value makePart(ExpandBuilder &b, mlir::Value x, Extent start, Extent size,
                             int64_t axis) {
   return applyOne(b, "window", x, {{"start", start}, {"size", size}, {"axis", axis}});
 }

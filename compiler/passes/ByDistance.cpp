@@ -26,8 +26,9 @@ using namespace mlir;
 namespace sheaf::passes {
 namespace {
 
-/// What is computed of a distance is worth a look-up from so much work on (OperatorWork.h).
-constexpr double kLookUpWork = 400;
+/// What is computed of a distance is worth a look-up from so much work for an element on
+/// (OperatorWork.h).
+constexpr double kLookUpWork = 25;
 /// And is no longer than this.
 constexpr size_t kMostOperators = 64;
 
@@ -150,7 +151,7 @@ private:
         continue;
       if (chain.size() > kMostOperators)
         return;
-      total += work_.of(next.getDefiningOp());
+      total += work_.ofElement(next.getDefiningOp());
       llvm::append_range(work, next.getDefiningOp()->getOperands());
     }
     if (total >= kLookUpWork)
@@ -168,9 +169,8 @@ private:
     // The least distance is that of the last place along `minus` and the first along `plus`.
     Value last = arith::SubIOp::create(b, minus, constant(1));
     Value count = arith::MaxSIOp::create(b, arith::AddIOp::create(b, plus, last), constant(0));
-    ops::DType dtype = ops::dtypeOf(root);
-    Value each = ops::makeNumbers(b, count, dtype);
-    Value shift = ops::promote(b, last, dtype);
+    Value each = ops::makeNumbers(b, count);
+    Value shift = ops::promote(b, last, ops::DType::I32);
     IRMapping map;
     map.map(root, ops::makeDifference(b, each, shift));
     auto type = RankedTensorType::get({ShapedType::kDynamic}, b.getI32Type());

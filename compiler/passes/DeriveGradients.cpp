@@ -450,34 +450,55 @@ private:
   /// kept.
   void followExtents() {
     ExtentChains chains;
+    llvm::DenseMap<std::pair<Value, int64_t>, Value> made; // of extents that are no dim
     for (ir::DimOp dim : llvm::to_vector(backward_.getBody().front().getOps<ir::DimOp>())) {
       SmallVector<ir::DimOp> work{dim};
       while (!work.empty())
-        followExtent(work.pop_back_val(), chains, work);
+        llvm::append_range(work, llvm::reverse(followExtent(work.pop_back_val(), chains, made)));
     }
     builder_.setInsertionPoint(yield_);
   }
 
-  /// Adds those that it follows from to `work`.
-  void followExtent(ir::DimOp of, ExtentChains &chains, SmallVector<ir::DimOp> &work) {
+  /// The dims that it follows from, in order, if it could be replaced by what is made of them.
+  SmallVector<ir::DimOp> followExtent(ir::DimOp of, ExtentChains &chains,
+                                      llvm::DenseMap<std::pair<Value, int64_t>, Value> &made) {
     Operation *before = of->getPrevNode();
     auto dim = chains.shorten(of).getDefiningOp<ir::DimOp>();
     auto apply = dim ? dim.getTensor().getDefiningOp<ir::ApplyOp>() : ir::ApplyOp();
     // It may be a dim that the program took before, which is done.
     if (!apply || dim->getPrevNode() != before)
-      return;
+      return {};
+    auto replace = [&](Value extent) {
+      dim.getResult().replaceAllUsesWith(extent);
+      dim.erase();
+    };
+    std::pair key(dim.getTensor(), static_cast<int64_t>(dim.getAxis()));
+    if (Value known = made.lookup(key)) {
+      replace(known);
+      return {};
+    }
     builder_.setInsertionPoint(dim);
     Value extent =
         materialiseExtent(builder_, apply, cast<OpResult>(dim.getTensor()).getResultNumber(),
                           static_cast<unsigned>(dim.getAxis()));
-    if (!extent)
-      return;
+    SmallVector<ir::DimOp> inner;
+    SmallVector<Operation *> added;
     Operation *first = before ? before->getNextNode() : &backward_.getBody().front().front();
-    for (Operation *op = first; op != dim; op = op->getNextNode())
-      if (auto inner = dyn_cast<ir::DimOp>(op))
-        work.push_back(inner);
-    dim.getResult().replaceAllUsesWith(extent);
-    dim.erase();
+    for (Operation *op = first; op != dim; op = op->getNextNode()) {
+      added.push_back(op);
+      if (auto each = dyn_cast<ir::DimOp>(op))
+        inner.push_back(each);
+    }
+    // Host code alone divides.
+    if (!extent || llvm::any_of(added, [](Operation *op) { return isa<ir::DivOp>(op); })) {
+      for (Operation *op : llvm::reverse(added))
+        op->erase();
+      return {};
+    }
+    if (!extent.getDefiningOp<ir::DimOp>())
+      made[key] = extent;
+    replace(extent);
+    return inner;
   }
 
   void keepForward() {

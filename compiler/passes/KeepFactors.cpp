@@ -80,7 +80,9 @@ private:
     for (; !moved_.contains(value); value = value.getDefiningOp()->getOperand(0))
       chain.push_back(value);
     for (Value next : llvm::reverse(chain)) {
+      // Beside it, so that it is there for whatever takes it.
       Operation *op = next.getDefiningOp();
+      builder.setInsertionPointAfter(op);
       IRMapping map;
       map.map(op->getOperand(0), moved_.lookup(op->getOperand(0)));
       Operation *copy = builder.clone(*op, map);
@@ -111,10 +113,8 @@ public:
     unsigned count = 0;
     for (unsigned number = 0; number < gradient_.arguments.size(); ++number)
       count += keepFactors(number);
-    if (count) {
+    if (count)
       eraseUnused(forward_);
-      eraseUnused(backward_);
-    }
     return count;
   }
 

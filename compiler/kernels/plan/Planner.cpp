@@ -256,7 +256,8 @@ bool Planner::isMaskedOperand(Value value) const {
 /// The left operand of a product that leaves out its zeros, if it is one; else null.
 Value Planner::maskedOperand(const Product &product) const {
   Value left = product.segments.front().lhs;
-  return product.leavesOutZeros && isMaskedOperand(left) ? left : Value();
+  bool isBlock = options_.blockRows != 0 && options_.skipUnseen;
+  return isBlock && product.leavesOutZeros && isMaskedOperand(left) ? left : Value();
 }
 
 /// What different masks hide goes into different stages, and so with blocks of rows of its own.
@@ -447,16 +448,20 @@ bool Planner::settleShared() {
     return !shape(value).empty() && shape(value).back() != Dim(1);
   };
   // To compute with numbers of rows and columns takes less than to read from memory what came of
-  // it.
-  constexpr ptrdiff_t kMostOfPlaces = 3;
+  // it: masks, ints, and these as floats.
+  auto isOfPlaces = [&](Value value, const Reads &reads) {
+    return isOfFewerAxes(value) &&
+           (dtypeOf(value) == ops::DType::Bool || llvm::all_of(reads.elementwise, [&](Value each) {
+              return each == value || !ops::isFloat(dtypeOf(each));
+            }));
+  };
   bool changed = false;
   for (auto &[value, stages] : stagesOf) {
     if (stages.size() < 2)
       continue;
-    ptrdiff_t length = llvm::count_if(read(value, true).elementwise, isAlongRows);
-    bool isOfPlaces =
-        isOfFewerAxes(value) && (!ops::isFloat(dtypeOf(value)) || length <= kMostOfPlaces);
-    if (!isOfPlaces && (roleOf(value) == Role::Fold || length >= 2))
+    Reads reads = read(value, true);
+    if (!isOfPlaces(value, reads) &&
+        (roleOf(value) == Role::Fold || llvm::count_if(reads.elementwise, isAlongRows) >= 2))
       changed |= keep(value);
   }
   return changed;

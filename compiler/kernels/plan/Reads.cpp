@@ -105,16 +105,22 @@ Planner::Reads Planner::read(Value root, bool computed) {
 bool Planner::isOfFewerAxes(Value value) const {
   if (Role role = roleOf(value); role != Role::Elementwise && role != Role::View)
     return false;
+  // More would be read at ever more places.
+  constexpr unsigned kMostLookUps = 2, kMostOperators = 64;
   llvm::SmallVector<Value> work{value};
   llvm::SmallPtrSet<Value, 16> seen;
+  unsigned lookUps = 0;
   while (!work.empty()) {
     Value next = work.pop_back_val();
     if (!isa<RankedTensorType>(next.getType()) || !seen.insert(next).second)
       continue;
+    if (seen.size() > kMostOperators)
+      return false;
     Role role = roleOf(next);
     bool isLookedUp = role == Role::View && isByIndices(next);
     bool isMade = role == Role::Elementwise || role == Role::Fill ||
-                  (role == Role::View && !isLookedUp && !isRegrouping(next));
+                  (role == Role::View && !isLookedUp && !isRegrouping(next) &&
+                   movementOf(next) != ops::Movement::Flip);
     auto isFewer = [&](Value v) {
       return roleOf(v) != Role::Product && shape(v).size() < shape(value).size();
     };
@@ -124,7 +130,7 @@ bool Planner::isOfFewerAxes(Value value) const {
     } else if (isMade) {
       llvm::append_range(work, next.getDefiningOp()->getOperands());
     } else if (isLookedUp) {
-      if (!isFewer(next.getDefiningOp()->getOperand(0)))
+      if (++lookUps > kMostLookUps || !isFewer(next.getDefiningOp()->getOperand(0)))
         return false;
       work.push_back(next.getDefiningOp()->getOperand(1));
     } else if (!isFewer(next)) {
