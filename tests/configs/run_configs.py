@@ -78,7 +78,7 @@ def chosen(sheaf, config):
     return {name: known[name] for name in names[number - 1::parts]}
 
 
-SHARE = int(os.environ.get("SHEAF_SHARE", "28"))  # one program of so many under each setting
+SHARE = int(os.environ.get("SHEAF_SHARE", "40"))  # one program of so many under each setting
 
 
 

@@ -63,7 +63,7 @@ constexpr unsigned kParts = 4;
 
 TEST_P(RandomBlocks, AgreeWithReferencesAndAreBatchInvariant) {
   unsigned first = fromEnvironment("SHEAF_RANDOM_FIRST", 1);
-  unsigned count = fromEnvironment("SHEAF_RANDOM_BLOCKS", 320);
+  unsigned count = fromEnvironment("SHEAF_RANDOM_BLOCKS", 240);
   int failures = 0;
   for (unsigned seed = first + GetParam(); seed < first + count && failures < 3; seed += kParts) {
     RandomBlock block = randomBlock(seed);
