@@ -25,10 +25,6 @@ Extent difference(ExpandBuilder &b, Extent a, Extent c) {
   return Value(mlir::arith::SubIOp::create(b, extentValue(b, a), extentValue(b, c)));
 }
 
-Value window(ExpandBuilder &b, Value x, Extent start, Extent size, int64_t axis) {
-  return applyOne(b, "window", x, {{"start", start}, {"size", size}, {"axis", axis}});
-}
-
 /// Zeros like x, but with another extent on one axis.
 Value zeros(ExpandBuilder &b, Value x, int64_t axis, Extent size) {
   std::vector<Extent> dims = extentsOf(b, x);
@@ -42,7 +38,7 @@ Values ofConcat(ExpandBuilder &b, const GradientCall &call) {
   Values gradients;
   for (auto [i, piece] : llvm::enumerate(call.apply.getOperands())) {
     Extent size = extentOf(b, piece, axis);
-    gradients.push_back(call.wanted[i] ? window(b, call.dy(), start, size, axis) : Value());
+    gradients.push_back(call.wanted[i] ? makePart(b, call.dy(), start, size, axis) : Value());
     start = sum(b, start, size);
   }
   return gradients;

@@ -108,8 +108,8 @@ private:
   /// Whether it is a host value, or a number that is the same for all elements.
   static bool isOneNumber(Value value) {
     auto type = dyn_cast<RankedTensorType>(value.getType());
-    if (!type)
-      return true;
+    if (!type || type.getRank() > 0)
+      return !type;
     SmallVector<Value> work{value};
     for (size_t taken = 0; !work.empty(); ++taken) {
       auto apply = work.pop_back_val().getDefiningOp<ir::ApplyOp>();
@@ -119,7 +119,7 @@ private:
         if (isa<RankedTensorType>(operand.getType()))
           work.push_back(operand);
     }
-    return type.getRank() == 0;
+    return true;
   }
 
   /// Whether none of its operands has been looked up in the meantime.

@@ -10,9 +10,9 @@
 #include "compiler/ir/GradientBlock.h"
 #include "compiler/ops/Make.h"
 #include "compiler/passes/BlockTable.h"
+#include "compiler/passes/Factors.h"
 #include "compiler/passes/Pass.h"
 
-#include "mlir/IR/IRMapping.h"
 #include "mlir/IR/SymbolTable.h"
 
 #include "llvm/ADT/SetVector.h"
@@ -53,17 +53,15 @@ public:
   void readFrom(Value factors) {
     moved_[tensor_] = factors;
     for (Operation *rounding : roundings_) {
+      Value read = move(rounding->getOperand(0)), result = rounding->getResult(0);
       ImplicitLocOpBuilder builder(rounding->getLoc(), rounding);
-      Value read = move(rounding->getOperand(0), builder), result = rounding->getResult(0);
       if (ops::dtypeOf(result) == ops::DType::F32)
         read = ops::widen(builder, read);
       read.setType(result.getType());
       result.replaceAllUsesWith(read);
     }
-    for (ir::DimOp dim : extents_) {
-      ImplicitLocOpBuilder builder(dim.getLoc(), dim);
-      dim->setOperand(0, move(dim.getTensor(), builder));
-    }
+    for (ir::DimOp dim : extents_)
+      dim->setOperand(0, move(dim.getTensor()));
   }
 
 private:
@@ -75,23 +73,13 @@ private:
   }
 
   /// Of a value that lies in the tensor, what lies so in its factors.
-  Value move(Value value, ImplicitLocOpBuilder &builder) {
-    SmallVector<Value> chain;
-    for (; !moved_.contains(value); value = value.getDefiningOp()->getOperand(0))
-      chain.push_back(value);
-    for (Value next : llvm::reverse(chain)) {
-      // Beside it, so that it is there for whatever takes it.
-      Operation *op = next.getDefiningOp();
-      builder.setInsertionPointAfter(op);
-      IRMapping map;
-      map.map(op->getOperand(0), moved_.lookup(op->getOperand(0)));
-      Operation *copy = builder.clone(*op, map);
-      for (auto [from, to] : llvm::zip(op->getResults(), copy->getResults())) {
-        to.setType(cast<RankedTensorType>(from.getType()).clone(builder.getBF16Type()));
-        moved_[from] = to;
-      }
-    }
-    return moved_.lookup(chain.empty() ? value : chain.front());
+  Value move(Value value) {
+    SmallVector<Operation *> chain;
+    for (Value from = value; !moved_.contains(from); from = chain.back()->getOperand(0))
+      chain.push_back(from.getDefiningOp());
+    for (Operation *op : llvm::reverse(chain))
+      moveFactors(op, moved_);
+    return moved_.lookup(value);
   }
 
   Value tensor_;
@@ -174,7 +162,7 @@ private:
     else
       builder.setInsertionPointToStart(&forward_.getBody().front());
     Value factors = ops::makeFactors(builder, tensor);
-    factors.setType(cast<RankedTensorType>(tensor.getType()).clone(builder.getBF16Type()));
+    factors.setType(typeOfFactors(tensor));
     uses.readFrom(factors);
     return factors;
   }

@@ -10,6 +10,7 @@
 #include "compiler/analysis/OpQueries.h"
 #include "compiler/ops/Make.h"
 #include "compiler/passes/BlockTable.h"
+#include "compiler/passes/Factors.h"
 #include "compiler/passes/Pass.h"
 
 #include "mlir/IR/IRMapping.h"
@@ -17,6 +18,26 @@
 using namespace mlir;
 
 namespace sheaf::passes {
+
+RankedTensorType typeOfFactors(Value value) {
+  auto type = cast<RankedTensorType>(value.getType());
+  return type.clone(BFloat16Type::get(type.getContext()));
+}
+
+void moveFactors(Operation *op, llvm::DenseMap<Value, Value> &factors) {
+  OpBuilder builder(op->getContext());
+  builder.setInsertionPointAfter(op);
+  IRMapping map;
+  for (Value operand : op->getOperands())
+    if (Value moved = factors.lookup(operand))
+      map.map(operand, moved);
+  Operation *copy = builder.clone(*op, map);
+  for (auto [from, to] : llvm::zip(op->getResults(), copy->getResults())) {
+    to.setType(typeOfFactors(from));
+    factors[from] = to;
+  }
+}
+
 namespace {
 
 class FactorRounding {
@@ -115,20 +136,12 @@ private:
     return factors_.lookup(value);
   }
 
-  /// The same movement of factors.
   void move(Operation *op) {
-    builder_.setInsertionPointAfter(op);
-    IRMapping map;
-    for (Value operand : op->getOperands())
-      if (isa<RankedTensorType>(operand.getType()))
-        map.map(operand, factors_.lookup(operand));
-    Operation *moved = builder_.clone(*op, map);
-    for (auto [from, to] : llvm::zip(op->getResults(), moved->getResults())) {
-      to.setType(typeOfFactors(from));
-      factors_[from] = to;
-      // So that nothing may be left that takes it as it was.
-      from.replaceUsesWithIf(to, [](OpOperand &use) { return isa<ir::DimOp>(use.getOwner()); });
-    }
+    moveFactors(op, factors_);
+    // So that nothing may be left that takes it as it was.
+    for (Value from : op->getResults())
+      from.replaceUsesWithIf(factors_.lookup(from),
+                             [](OpOperand &use) { return isa<ir::DimOp>(use.getOwner()); });
   }
 
   /// What was rounded to f32 is read from the factors.
@@ -150,10 +163,6 @@ private:
       value.replaceAllUsesWith(read);
       factors_[read] = factors;
     }
-  }
-
-  Type typeOfFactors(Value value) {
-    return cast<RankedTensorType>(value.getType()).clone(builder_.getBF16Type());
   }
 
   ir::BlockOp block_;

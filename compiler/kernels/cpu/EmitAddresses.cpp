@@ -416,12 +416,17 @@ Value Emitter::addressFrom(Value pointer, const Buffer &buffer, ArrayRef<Value> 
   return offset ? bytes(pointer, offset) : pointer;
 }
 
-/// A position between 0 and the last: a wrong one must not read elsewhere; what it reads is not
-/// used. Of a tensor that turns out to be empty it reads where position 0 would be, in the one
-/// range that is reserved for rows.
+/// A position, or those of a vector's lanes, between 0 and the last: a wrong one must not read
+/// elsewhere; what it reads is not used. Of a tensor that turns out to be empty it reads where
+/// position 0 would be, in the one range that is reserved for rows.
 Value Emitter::held(Value number, Value last) {
+  Value first = constant(0);
+  if (auto type = dyn_cast<VectorType>(number.getType())) {
+    first = splat(first, type.getNumElements());
+    last = splat(last, type.getNumElements());
+  }
   Value upper = b.createOrFold<arith::MinSIOp>(number, last);
-  return b.createOrFold<arith::MaxSIOp>(constant(0), upper);
+  return b.createOrFold<arith::MaxSIOp>(first, upper);
 }
 
 Value Emitter::positionOf(const HostPosition &position) {

@@ -166,9 +166,7 @@ bool Emitter::needPlaces(const View &view, Scope &scope,
     auto type = VectorType::get({scope.place->lanes}, i64_);
     if (lanes.getType() != type)
       lanes = arith::ExtSIOp::create(b, type, lanes);
-    lanes = arith::MinSIOp::create(b, lanes, splat(last, scope.place->lanes));
-    lanes = arith::MaxSIOp::create(b, lanes, splat(constant(0), scope.place->lanes));
-    placesOnTheWay_.push_back({map.index, *map.indexView, map.indexed, lanes});
+    placesOnTheWay_.push_back({map.index, *map.indexView, map.indexed, held(lanes, last)});
   }
   return areKnown;
 }

@@ -64,11 +64,11 @@ public:
     if (options_.skipUnseen)
       tryFromEach([](const Stage &stage) { return stage.masks; }, Worth::WithBounds);
     tryFromEach([](const Stage &stage) { return stage.kind == Stage::Products; }, Worth::Always);
-    if (options_.skipUnseen)
+    if (options_.skipUnseen) {
       tryFromEach([](const Stage &stage) { return stage.kind == Stage::Loop; }, Worth::WithBounds);
-    if (options_.skipUnseen)
-      for (unsigned stage = static_cast<unsigned>(plan_.stages.size()); stage-- > 0;)
-        findSeenOf(plan_.stages[stage]);
+      for (Stage &stage : llvm::reverse(plan_.stages))
+        findSeenOf(stage);
+    }
     putTogether();
   }
 
